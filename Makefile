@@ -1,0 +1,38 @@
+# Everything starts here; Python 3.11 or newer and make are all it takes.
+#   make demo    decompose a small time-lapse and say where the pictures are
+#   make test    the tests
+#   make check   lint and types
+#   make bench   every claim of speed, measured on this machine
+PYTHON ?= python3
+VENV := .venv
+BIN := $(VENV)/bin
+READY := $(VENV)/.ready
+
+.PHONY: demo test check bench format clean
+
+$(READY): pyproject.toml constraints.txt
+	$(PYTHON) -c 'import sys; sys.exit(0 if sys.version_info >= (3, 11) else "unlit needs Python 3.11 or newer; run: make PYTHON=/path/to/python3.11")'
+	test -x $(BIN)/python || $(PYTHON) -m venv $(VENV)
+	$(BIN)/python -m pip install --quiet --disable-pip-version-check -c constraints.txt -e '.[dev]'
+	touch $(READY)
+
+demo: $(READY)
+	$(BIN)/python examples/tiny_world.py --out out/demo
+
+test: $(READY)
+	$(BIN)/python -m pytest -q
+
+check: $(READY)
+	$(BIN)/ruff check .
+	$(BIN)/ruff format --check .
+	$(BIN)/mypy
+
+format: $(READY)
+	$(BIN)/ruff check --fix .
+	$(BIN)/ruff format .
+
+bench: $(READY)
+	for script in benchmarks/[a-z]*.py; do $(BIN)/python $$script --json out/bench/$$(basename $$script .py).json || exit 1; done
+
+clean:
+	rm -rf $(VENV) out .mypy_cache .ruff_cache .pytest_cache .hypothesis

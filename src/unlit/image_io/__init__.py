@@ -1,0 +1,10 @@
+"""Every picture format in and out: orientation, bit depth, encoding, alpha, layers, clear errors.
+
+What is read and written, and how each file's encoding is known, is set down in docs/formats.md.
+"""
+
+from unlit.image_io.image import MAX_PIXELS, Encoding, Image, ImageError
+from unlit.image_io.reading import read_image
+from unlit.image_io.writing import WRITABLE_SUFFIXES, write_image
+
+__all__ = ["MAX_PIXELS", "WRITABLE_SUFFIXES", "Encoding", "Image", "ImageError", "read_image", "write_image"]

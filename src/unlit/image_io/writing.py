@@ -1,0 +1,233 @@
+"""Pictures to files, whole or not at all, with their encoding recorded. The rules are in docs/formats.md."""
+
+from __future__ import annotations
+
+import os
+import secrets
+from collections.abc import Mapping
+from contextlib import suppress
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+import OpenImageIO
+
+from unlit.color import linear_to_srgb
+from unlit.image_io.color_space import CHROMATICITIES, row_blocks
+from unlit.image_io.icc import srgb_profile
+from unlit.image_io.image import Encoding, ImageError
+
+if TYPE_CHECKING:
+    from numpy.typing import ArrayLike, NDArray
+
+
+@dataclass(frozen=True)
+class _Format:
+    """What a format can hold, and how OpenImageIO is to write it."""
+
+    numbers: dict[int, str]
+    """The kind of number for each count of bits; the first is the default."""
+    options: dict[str, int | str]
+    has_gray: bool = True
+    has_alpha: bool = True
+    has_profile: bool = True
+    """Whether the encoding is recorded by an ICC profile; the other formats have a field for it."""
+
+
+# Measured on a photograph of 4 megapixels: PNG in 0.11 s instead of 0.83 s for a fifth more bytes, JPEG XL in 0.4 s
+# instead of 2 s for a quarter more. WebP without loss, since JPEG is there for small files.
+_PNG = _Format({8: "uint8", 16: "uint16"}, {"png:compressionLevel": 1, "png:filter": 32}, has_profile=False)
+_TIFF = _Format({16: "uint16", 8: "uint8", 32: "float"}, {"compression": "zip"})
+_JPEG = _Format({8: "uint8"}, {"compression": "jpeg:95", "jpeg:subsampling": "4:4:4"}, has_alpha=False)
+_WEBP = _Format({8: "uint8"}, {"compression": "lossless"}, has_gray=False)
+_JXL = _Format({8: "uint8", 16: "uint16"}, {"jpegxl:effort": 3}, has_gray=False)
+_EXR = _Format({32: "float", 16: "half"}, {"compression": "zip"}, has_profile=False)
+_HDR = _Format({32: "float"}, {}, has_gray=False, has_alpha=False, has_profile=False)
+_FORMATS = {
+    ".png": _PNG,
+    ".tif": _TIFF,
+    ".tiff": _TIFF,
+    ".jpg": _JPEG,
+    ".jpeg": _JPEG,
+    ".webp": _WEBP,
+    ".jxl": _JXL,
+    ".exr": _EXR,
+    ".hdr": _HDR,
+}
+WRITABLE_SUFFIXES = tuple(_FORMATS)
+
+_COLOR_SPACES = {"srgb": "srgb_rec709_scene", "linear": "lin_rec709_scene"}
+_HALF_MAX = float(np.finfo(np.float16).max)
+
+
+def write_image(
+    path: str | os.PathLike[str],
+    pixels: ArrayLike,
+    *,
+    encoding: Encoding | None = None,
+    bits: int | None = None,
+    alpha: ArrayLike | None = None,
+    layers: Mapping[str, ArrayLike] | None = None,
+) -> None:
+    """Write linear light (h, w, 3), or gray (h, w), to the format that the suffix of `path` names.
+
+    Integers hold [0, 1]: what lies outside is clipped. `encoding` is "linear" for floats and "srgb" for integers unless
+    given; `bits` is the first that docs/formats.md lists. `alpha` is (h, w), not multiplied into `pixels`. `layers` are
+    further pictures for an EXR file, by name. The file appears whole or not at all; ImageError says why it did not.
+    """
+    path = Path(path)
+    format_ = _format(path)
+    numbers = _kind_of_number(path, format_, bits)
+    encoding = encoding or ("linear" if numbers in ("half", "float") else "srgb")
+    _check_options(path, format_, encoding, has_alpha=alpha is not None, has_layers=bool(layers))
+    names, stored = _channels(path, pixels, alpha, encoding, numbers)
+    for name, layer in (layers or {}).items():
+        layer_names, layer_stored = _channels(path, layer, None, encoding, numbers)
+        if layer_stored.shape[:2] != stored.shape[:2]:
+            raise ImageError(path, f"layer {name!r} differs in size from the picture", "give layers of one size")
+        names += [f"{name}.{channel}" for channel in layer_names]
+        stored = np.concatenate([stored, layer_stored], axis=-1)
+    _write_atomically(path, stored, _spec(format_, names, stored, encoding, numbers))
+
+
+def _format(path: Path) -> _Format:
+    format_ = _FORMATS.get(path.suffix.lower())
+    if format_ is None:
+        wrong = f"cannot be written as {path.suffix!r}" if path.suffix else "has no suffix to tell the format"
+        raise ImageError(path, wrong, f"use one of {', '.join(WRITABLE_SUFFIXES)}")
+    return format_
+
+
+def _kind_of_number(path: Path, format_: _Format, bits: int | None) -> str:
+    if bits is None:
+        return next(iter(format_.numbers.values()))
+    if bits not in format_.numbers:
+        allowed = " or ".join(str(n) for n in sorted(format_.numbers))
+        raise ImageError(path, f"cannot hold {bits} bits a channel", f"use bits={allowed}")
+    return format_.numbers[bits]
+
+
+def _check_options(path: Path, format_: _Format, encoding: Encoding, *, has_alpha: bool, has_layers: bool) -> None:
+    if encoding not in _COLOR_SPACES:
+        raise ImageError(path, f"cannot be encoded as {encoding!r}", 'use encoding="srgb" or encoding="linear"')
+    if format_ is _HDR and encoding != "linear":
+        raise ImageError(path, "is linear by its format", 'use encoding="linear" or another format')
+    if has_alpha and not format_.has_alpha:
+        raise ImageError(path, "cannot hold alpha", "use PNG, TIFF or EXR, or leave alpha out")
+    if has_layers and format_ is not _EXR:
+        raise ImageError(path, "cannot hold layers", "use EXR")
+
+
+def _channels(
+    path: Path, pixels: ArrayLike, alpha: ArrayLike | None, encoding: Encoding, numbers: str
+) -> tuple[list[str], NDArray[Any]]:
+    """Return the channels' names and what is to be stored of a picture, (h, w, c)."""
+    light = _checked(path, pixels, "pixels")
+    if light.ndim == 2:
+        light = light[..., None]
+    if light.ndim != 3 or light.shape[-1] not in (1, 3):
+        raise ImageError(path, f"is given pixels of shape {light.shape}", "give (h, w, 3), or (h, w) for gray")
+    if light.shape[-1] == 1 and not _format(path).has_gray:
+        light = np.broadcast_to(light, (*light.shape[:2], 3))
+    names = ["Y"] if light.shape[-1] == 1 else ["R", "G", "B"]
+    opacity = None
+    if alpha is not None:
+        opacity = _checked(path, alpha, "alpha")
+        if opacity.shape != light.shape[:2]:
+            raise ImageError(
+                path, f"is given alpha of shape {opacity.shape}", f"give {light.shape[:2]} as the pixels have"
+            )
+        names = [*names, "A"]
+    stored = _stored(_format(path), light, opacity, encoding, numbers)
+    if numbers == "half" and np.abs(stored).max() > _HALF_MAX:
+        raise ImageError(path, f"has values beyond {_HALF_MAX:.0f}, the largest of 16-bit floats", "use bits=32")
+    return names, stored
+
+
+def _checked(path: Path, values: ArrayLike, what: str) -> NDArray[np.floating[Any]]:
+    array = np.asarray(values)
+    if not np.issubdtype(array.dtype, np.floating):
+        remedy = "give linear light as floats, 1 = white"
+        raise ImageError(path, f"is given {what} of type {array.dtype}", remedy)
+    if array.size == 0:
+        raise ImageError(path, f"is given {what} without any value (shape {array.shape})", "give at least one pixel")
+    if not np.isfinite(array).all():
+        raise ImageError(path, f"is given {what} that are NaN or infinite", "replace them before writing")
+    return array
+
+
+def _stored(
+    format_: _Format,
+    light: NDArray[np.floating[Any]],
+    alpha: NDArray[np.floating[Any]] | None,
+    encoding: Encoding,
+    numbers: str,
+) -> NDArray[Any]:
+    """Encode and quantize, a block of rows at a time so that memory stays near that of the result."""
+    h, w, c = light.shape
+    largest = {"uint8": 255, "uint16": 65535}.get(numbers)
+    stored = np.empty((h, w, c + (alpha is not None)), numbers if largest else "float32")
+    for rows in row_blocks(light.shape):
+        block = linear_to_srgb(light[rows]) if encoding == "srgb" else light[rows]
+        if alpha is not None:
+            # EXR keeps color multiplied by alpha, by its standard; the others are written as they come.
+            block = block * alpha[rows][..., None] if format_ is _EXR else block
+            block = np.concatenate([block, alpha[rows][..., None]], axis=-1)
+        if format_ is _HDR:
+            block = np.maximum(block, 0)  # its shared exponents have no sign
+        if largest:
+            block = np.rint(np.clip(block, 0, 1) * largest)
+        stored[rows] = block
+    return stored
+
+
+def _spec(
+    format_: _Format, names: list[str], stored: NDArray[Any], encoding: Encoding, numbers: str
+) -> OpenImageIO.ImageSpec:
+    """Describe the file to OpenImageIO, its encoding with it."""
+    h, w, c = stored.shape
+    spec = OpenImageIO.ImageSpec(w, h, c, numbers)
+    spec.channelnames = names
+    spec.alpha_channel = names.index("A") if "A" in names else -1
+    for option, value in format_.options.items():
+        spec[option] = value
+    spec["oiio:UnassociatedAlpha"] = int(format_ is not _EXR)
+    spec["oiio:ColorSpace"] = _COLOR_SPACES[encoding]
+    if format_.has_profile:
+        profile = srgb_profile(encoding, gray="Y" in names)
+        spec.attribute("ICCProfile", OpenImageIO.TypeDesc(f"uint8[{len(profile)}]"), np.frombuffer(profile, np.uint8))
+    if format_ is _EXR:
+        spec.attribute("chromaticities", OpenImageIO.TypeDesc("float[8]"), CHROMATICITIES["rec709"])
+    return spec
+
+
+def _write_atomically(path: Path, stored: NDArray[Any], spec: OpenImageIO.ImageSpec) -> None:
+    """Write beside `path` under a name of its own, and rename when all is there."""
+    temporary = path.with_name(f".{secrets.token_hex(8)}{path.suffix}")
+    try:
+        if not path.parent.is_dir():
+            raise ImageError(path, "cannot be written: its folder does not exist", f"create {path.parent} first")
+        if path.is_dir():
+            raise ImageError(path, "is a folder", "choose another name")
+        reason = _written(temporary, stored, spec)
+        if reason is not None:
+            raise ImageError(path, f"cannot be written ({reason})", "check the size, the free space and the folder")
+        temporary.replace(path)
+    except OSError as error:
+        raise ImageError(path, f"cannot be written ({error.strerror})", "check the name and the folder") from error
+    finally:
+        with suppress(OSError):  # nothing was written where there is no folder to write to
+            temporary.unlink()
+
+
+def _written(path: Path, stored: NDArray[Any], spec: OpenImageIO.ImageSpec) -> str | None:
+    """Write a file; return None, or what went wrong."""
+    file = OpenImageIO.ImageOutput.create(str(path))
+    if file is None:
+        return OpenImageIO.geterror()
+    done = file.open(str(path), spec) and file.write_image(stored)
+    done = file.close() and done
+    # Asked for even on success: TIFF then complains of having no EXIF data, and what nobody asks for is printed.
+    reason = file.geterror() + OpenImageIO.geterror()
+    return None if done else reason

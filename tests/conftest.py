@@ -1,0 +1,14 @@
+import os
+from pathlib import Path
+
+import pytest
+
+
+@pytest.fixture(scope="session")
+def shared_data() -> Path:
+    """The folder of real pictures, which are not shipped: UNLIT_DATA, or shared/data beside the repository."""
+    beside = Path(__file__).resolve().parents[2] / "shared" / "data"
+    folder = Path(os.environ.get("UNLIT_DATA", beside))
+    if not folder.is_dir():
+        pytest.skip(f"needs real pictures, and {folder} does not exist: set UNLIT_DATA to the folder that has them")
+    return folder
