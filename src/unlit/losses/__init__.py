@@ -1,0 +1,1 @@
+"""The terms of the energy, one file each, and the energy."""

@@ -1,0 +1,33 @@
+"""Squared distances between all pairs of frames of a sequence, in one pass over the frames.
+
+Shapes: m frames, c channels, h x w pixels. As in the paper (Sec. 4.5), `x` and `y` are log-images and `p`, `q` their
+weights; a pixel of weight zero counts for nothing.
+"""
+
+from __future__ import annotations
+
+from torch import Tensor
+
+_TINY = 1e-20
+"""Keeps the mean of pixels without any weight at zero instead of NaN."""
+
+
+def all_pairs_sq_distance(x: Tensor, y: Tensor, p: Tensor, q: Tensor) -> Tensor:
+    """Return the sum over i, j of `|| p[i] * q[j] * (x[i] - y[j]) ||²` (APWLS): a scalar.
+
+    `x` is (m, c, h, w); `y` may have another number of frames; `p` and `q` broadcast to them, (m, 1, h, w) say.
+
+    Expanding the square lets the frames be summed first, so the cost is linear in m. With `Σ_a` the sum over frames of
+    a, the paper prints the cross term as `2 Σ_{P²Y} Σ_{Q²X}`; the double sum gives `2 Σ_{P²X} Σ_{Q²Y}`, used here.
+
+    The expanded form subtracts large, nearly equal numbers when the values lie far from zero, as logs of dark pixels
+    do; only `x - y` matters, so both are first moved by their common mean at each pixel, which changes nothing but the
+    rounding. That is also why the mean needs no gradient.
+    """
+    p2, q2 = p.square(), q.square()
+    sum_p2, sum_q2 = p2.sum(0), q2.sum(0)
+    mean = (((p2 * x).sum(0) + (q2 * y).sum(0)) / (sum_p2 + sum_q2 + _TINY)).detach()
+    x, y = x - mean, y - mean
+    p2x, q2y = p2 * x, q2 * y
+    squares = sum_q2 * (p2x * x).sum(0) + sum_p2 * (q2y * y).sum(0)
+    return (squares - 2 * p2x.sum(0) * q2y.sum(0)).sum()

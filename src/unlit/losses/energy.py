@@ -1,0 +1,106 @@
+"""The energy of a decomposed sequence: the weighted sum of the paper's four terms, and a pin for the scale.
+
+    E = L_rec + w1 L_con + w2 L_rs + w3 L_ss + w4 mean |log S|
+
+Shapes: m frames, h x w pixels. Every term is a mean, so that weights hold for any size and length. The last one is the
+authors' release's: nothing else says how bright a surface is, since R · k and S / k give the same image.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+
+import torch
+from torch import Tensor
+
+from unlit.losses.consistency import consistency_term
+from unlit.losses.reconstruction import reconstruction_term
+from unlit.losses.reflectance import dense_reflectance_term, local_reflectance_term
+from unlit.losses.shading import shading_term
+from unlit.model.decomposition import Decomposition
+from unlit.pairwise.pairwise import Pairwise, PairwiseSettings, build_pairwise
+
+
+@dataclass(frozen=True)
+class EnergySettings:
+    """Weights of the terms, and the paper's ablations. The defaults are those of the authors' release."""
+
+    consistency: float = 1.0
+    """w1."""
+    reflectance: float = 2.0
+    """w2."""
+    shading: float = 0.5
+    """w3."""
+    scale: float = 0.05
+    """w4."""
+    all_pairs: bool = True
+    """Reconstruct each frame with the reflectance of every frame; without it, "per-image reconstruction"."""
+    colored_light: bool = True
+    """Let the light have a color; without it, "gray shading": the decomposition's light color is left out."""
+    pairwise: PairwiseSettings = field(default_factory=PairwiseSettings)
+
+
+@dataclass(frozen=True)
+class LossTerms:
+    """The terms, each a scalar without its weight, and their weighted sum."""
+
+    reconstruction: Tensor
+    consistency: Tensor
+    reflectance: Tensor
+    shading: Tensor
+    scale: Tensor
+    total: Tensor
+
+
+def energy(
+    frames: Tensor,
+    mask: Tensor,
+    decomposition: Decomposition,
+    pairwise: Pairwise | None = None,
+    settings: EnergySettings | None = None,
+) -> LossTerms:
+    """Return the terms for one sequence.
+
+    `frames` (m, 3, h, w) linear and `mask` (m, 1, h, w), True = valid, are what was seen; `pairwise` comes of them, and
+    is built here if not given. Losses are float32 at least, whatever the network computes in.
+    """
+    settings = settings or EnergySettings()
+    _check_shapes(frames, mask, decomposition)
+    pairwise = pairwise or build_pairwise(frames, mask, settings.pairwise)
+    with torch.autocast(frames.device.type, enabled=False):
+        log_reflectance = _at_least_float32(decomposition.log_reflectance)
+        log_shading = _at_least_float32(decomposition.log_shading)
+        log_light = _at_least_float32(decomposition.log_light) if settings.colored_light else log_shading
+        reconstruction = reconstruction_term(frames, mask, log_reflectance, log_light, all_pairs=settings.all_pairs)
+        consistency = consistency_term(mask, log_reflectance)
+        reflectance = _reflectance_term(pairwise, log_reflectance)
+        shading = shading_term(pairwise.shading, log_shading)
+        scale = log_shading.abs().mean()
+        total = (
+            reconstruction
+            + settings.consistency * consistency
+            + settings.reflectance * reflectance
+            + settings.shading * shading
+            + settings.scale * scale
+        )
+    return LossTerms(reconstruction, consistency, reflectance, shading, scale, total)
+
+
+def _check_shapes(frames: Tensor, mask: Tensor, decomposition: Decomposition) -> None:
+    m, _, h, w = shape = tuple(frames.shape) if frames.ndim == 4 else (0, 0, 0, 0)
+    if shape[1] != 3 or 0 in shape:
+        raise ValueError(f"frames must be (m, 3, h, w), none of them zero, not {tuple(frames.shape)}")
+    if tuple(mask.shape) != (m, 1, h, w):
+        raise ValueError(f"mask must be {(m, 1, h, w)} for frames of {shape}, not {tuple(mask.shape)}")
+    if tuple(decomposition.log_reflectance.shape) != shape:
+        raise ValueError(f"the decomposition is of {tuple(decomposition.log_reflectance.shape)}, the frames {shape}")
+
+
+def _reflectance_term(pairwise: Pairwise, log_reflectance: Tensor) -> Tensor:
+    if pairwise.dense is not None:
+        return dense_reflectance_term(pairwise.dense, log_reflectance)
+    return local_reflectance_term(pairwise.local or [], log_reflectance)
+
+
+def _at_least_float32(values: Tensor) -> Tensor:
+    return values if values.dtype == torch.float64 else values.float()

@@ -1,0 +1,55 @@
+"""Reflectance smoothness: pixels that look alike, anywhere in the sequence, share their reflectance (the paper, Eq. 6).
+
+    L_rs = ½ Σ_pq Ŵ_pq ‖ r_p − r_q ‖² / 3n  =  rᵀ (D − Ŵ) r / 3n,    Ŵ = N Sᵀ B̄ S N,   r = log R
+
+Shapes: m frames, h x w pixels, n valid pixels of all frames. D holds the row sums of Ŵ, which are 1 up to the tolerance
+of N; with D in the place of the paper's identity the term is exactly a sum of squares, so it is never negative. It is
+divided by the number of valid pixels times channels.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+import torch
+from torch import Tensor
+
+from unlit.pairwise.neighbors import NeighborPairs, paired
+from unlit.pairwise.pairwise import DensePairs
+
+
+def dense_reflectance_term(pairs: DensePairs, log_reflectance: Tensor) -> Tensor:
+    """Return L_rs for log_reflectance (m, 3, h, w): every valid pixel with every other, at a cost linear in n."""
+    channels = log_reflectance.shape[1]
+    values = log_reflectance.permute(0, 2, 3, 1).reshape(-1, channels)
+    if pairs.pixels is not None:
+        values = values[pairs.pixels]
+    total: Tensor = _QuadraticForm.apply(values.to(pairs.scale.dtype), pairs)  # type: ignore[no-untyped-call]  # torch's
+    return total / values.numel()
+
+
+def local_reflectance_term(pairs: list[NeighborPairs], log_reflectance: Tensor) -> Tensor:
+    """Return the term with neighbors in the same frame only: `Σ W_pq ‖r_p − r_q‖²` over their number times channels."""
+    total = log_reflectance.new_zeros(())
+    for pair in pairs:
+        difference = torch.sub(*paired(log_reflectance, pair.offset))
+        total = total + (pair.weight * difference.square()).sum() / pair.count.clamp_min(1)
+    return total / (len(pairs) * log_reflectance.shape[1])
+
+
+class _QuadraticForm(torch.autograd.Function):
+    """rᵀ (D − Ŵ) r; the one product (D − Ŵ) r serves the value and the gradient, 2 (D − Ŵ) r."""
+
+    @staticmethod
+    def forward(ctx: Any, values: Tensor, pairs: DensePairs) -> Tensor:
+        # Only differences matter: around their mean the values are small, and so is the rounding.
+        values = values.detach() - values.detach().mean(0)
+        scale = pairs.scale[:, None]
+        product = pairs.row_sums[:, None] * values - scale * pairs.lattice.filter_untracked(scale * values)
+        ctx.save_for_backward(product)
+        return (values * product).sum().clamp_min(0)  # a sum of squares; rounding alone could make it negative
+
+    @staticmethod
+    def backward(ctx: Any, *grads: Tensor) -> tuple[Tensor, None]:
+        (product,) = ctx.saved_tensors
+        return 2 * grads[0] * product, None

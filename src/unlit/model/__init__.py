@@ -1,0 +1,1 @@
+"""Networks that decompose images, and what they give."""

@@ -1,0 +1,1 @@
+"""Which pixels should agree, and how strongly."""

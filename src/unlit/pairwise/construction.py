@@ -1,0 +1,121 @@
+"""Building the permutohedral lattice: which simplices hold the points, which vertices these have, who neighbors whom.
+
+Shapes: n points, d features, s simplices, v vertices, t words of a packed row (one, as a rule). Most points share their
+simplex with many others, so each point is reduced to one integer that names its simplex; these are sorted once, and the
+rest is done for simplices, not points. Vertices are integers too; a step along an axis adds a constant to them.
+"""
+
+from __future__ import annotations
+
+import math
+
+import torch
+from torch import Tensor
+
+from unlit.pairwise.embedding import chunks, corner_axes, lifted, located
+from unlit.pairwise.filtering import Structure, has_kernels
+from unlit.pairwise.packing import Packing, Range, distinct, found
+
+
+def build_structure(features: Tensor, group: Tensor) -> Structure:
+    """Return the lattice around the points `features` (n, d).
+
+    Points of different `group` (n,) never share a simplex or a vertex.
+    """
+    d = features.shape[1]
+    group_range, *cells = _ranges(features, group)
+    packing = Packing([group_range, *cells, *[(0, d)] * d])
+    words, weights = _located(features, group, packing)
+    simplices, simplex, _ = distinct(words)
+    simplex = simplex.to(torch.int32)
+    del words  # as much memory as the simplices; the rest has its own
+    # Corners lie at most d beyond their cell, the bridges between them d beyond that, and their neighbors d more.
+    vertex_packing = Packing([group_range, *[((d + 1) * low - 3 * d, (d + 1) * high + 3 * d) for low, high in cells]])
+    steps = vertex_packing.steps(_axis_steps(d)).to(features.device)
+    occupied, corners, _ = distinct(_corners(packing.columns(simplices), steps, vertex_packing))
+    corners = corners.reshape(d + 1, -1).T.to(torch.int32).contiguous()
+    neighbors = _neighbors(_with_bridges(occupied, steps), steps).to(torch.int32)
+    return Structure(weights, simplex, corners, neighbors)
+
+
+def _located(features: Tensor, group: Tensor, packing: Packing) -> tuple[Tensor, Tensor]:
+    """Return for each point its simplex, as words (t, n) of group, cell and rank, and its weights (n, d + 1) in it.
+
+    Of cell and rank the last coordinate is left out; it follows from the others.
+    """
+    n, d = features.shape
+    if features.is_cuda and packing.word_count == 1 and has_kernels():
+        from unlit.pairwise import kernels
+
+        return kernels.located(features, group, packing)
+    weights = features.new_empty(n, d + 1)
+    words = torch.empty(packing.word_count, n, dtype=torch.int64, device=features.device)
+    for part in chunks(n, features.device):
+        place = located(features[part].double())
+        weights[part] = place.weights.T
+        words[:, part] = packing.words([group[part], *place.cell[:d], *place.rank[:d]])
+    return words, weights
+
+
+def _corners(columns: Tensor, steps: Tensor, packing: Packing) -> Tensor:
+    """Return the corners (t, (d + 1) s) of simplices, color after color, from the columns (2 d + 1, s) that name them.
+
+    The simplex is walked around: each corner is one step along some axis from the one before.
+    """
+    d = columns.shape[0] // 2
+    rank = columns[d + 1 :]
+    last = d * (d + 1) // 2 - rank.sum(0, keepdim=True)  # the ranks are 0 to d in some order
+    axes = corner_axes(torch.cat([rank, last]))
+    first = packing.words([columns[0], *(columns[1 : d + 1] * (d + 1))])
+    walk = torch.cat([first[:, None], steps[:, axes]], dim=1).cumsum_(1)
+    return walk.reshape(packing.word_count, -1)
+
+
+def _with_bridges(occupied: Tensor, steps: Tensor) -> Tensor:
+    """Return the occupied vertices, and after them the empty ones that are one step away from at least two of them.
+
+    Values pass through these on their way from one occupied vertex to another. Without them sparse points lose up to a
+    quarter of the dense term; more of the empty ones cost more than they mend (docs/trials.md).
+    """
+    around, _, count = distinct(_moved(occupied, torch.cat([steps, -steps], dim=1)))
+    bridge = (found(occupied, around) == occupied.shape[1]) & (count >= 2)
+    return torch.cat([occupied, around[:, bridge]], dim=1)
+
+
+def _neighbors(vertices: Tensor, steps: Tensor) -> Tensor:
+    """Return the vertices (d + 1, 2, v) one step behind and ahead of each along each axis, v where there is none."""
+    axes, v = steps.shape[1], vertices.shape[1]
+    ahead = found(vertices, _moved(vertices, steps)).reshape(axes, v)
+    # Who is ahead of me has me behind. The extra column takes what has nobody ahead, and is dropped.
+    behind = torch.full((axes, v + 1), v, device=ahead.device, dtype=ahead.dtype)
+    behind.scatter_(1, ahead, torch.arange(v, device=ahead.device).expand(axes, v))
+    return torch.stack([behind[:, :v], ahead], dim=1)
+
+
+def _axis_steps(d: int) -> list[Tensor]:
+    """Return columns (d + 1,), group first: a step along axis j adds 1 to each coordinate but takes d from the j-th."""
+    steps = torch.ones(d, d + 1, dtype=torch.long)
+    steps[:, :d] -= (d + 1) * torch.eye(d, dtype=torch.long)
+    return [torch.zeros(d + 1, dtype=torch.long), *steps]
+
+
+def _moved(vertices: Tensor, steps: Tensor) -> Tensor:
+    """Return every vertex (t, v) moved by every step (t, e), step after step: (t, e v)."""
+    return (steps[:, :, None] + vertices[:, None, :]).reshape(vertices.shape[0], -1)
+
+
+def _ranges(features: Tensor, group: Tensor) -> list[Range]:
+    """Return bounds of the group and of the first d cell coordinates, from the bounds of the features alone."""
+    d = features.shape[1]
+    bounds = [*torch.aminmax(features, dim=0), *torch.aminmax(group)]
+    # One transfer from a GPU for all of them; the arithmetic on these few numbers is quicker here.
+    low, high, groups = torch.cat([b.double().reshape(-1) for b in bounds]).cpu().split([d, d, 2])
+    if not bool(torch.isfinite(torch.cat([low, high])).all()):
+        raise ValueError("features hold NaN or infinite values; leave such points out of the lattice")
+    # A lifted coordinate is linear in the features, so its bounds are sums of the bounds that each gives alone.
+    lift = lifted(torch.eye(d, dtype=torch.float64))[:d]
+    alone = torch.stack([lift * low, lift * high]) / (d + 1)
+    # Rounding moves a coordinate by half a cell at most, the return to the hyperplane by one more.
+    lows, highs = alone.amin(0).sum(1).tolist(), alone.amax(0).sum(1).tolist()
+    cells = [(math.floor(a) - 2, math.ceil(b) + 2) for a, b in zip(lows, highs, strict=True)]
+    return [(int(groups[0]), int(groups[1])), *cells]

@@ -1,0 +1,298 @@
+"""The lattice's work on a CUDA device, in Triton: locating points, filtering, the bistochastic scale.
+
+Shapes: n points, v vertices, d + 1 colors, k channels. tests/pairwise/test_kernels.py holds each to its plain form.
+
+Splatting adds millions of numbers onto thousands of vertices in an order that no one controls; float sums would differ
+in their last bits from run to run. The sums are kept as 64-bit integers, in units so small that nothing is lost next to
+float32: integer addition does not mind the order, so training repeats bit for bit.
+
+Steps are fused to few launches, since on a fast device these, not the arithmetic, are what a sequence costs.
+"""
+
+from __future__ import annotations
+
+import math
+from itertools import islice
+
+import torch
+import triton
+import triton.language as tl
+from torch import Tensor
+
+from unlit.pairwise.bistochastic import Bistochastic, step_factors
+from unlit.pairwise.embedding import lifted
+from unlit.pairwise.filtering import Structure, TorchFilter
+from unlit.pairwise.packing import Packing
+
+BLOCK = 256
+"""Points or vertices a program handles."""
+
+LOCATED_BLOCK = 64
+"""Points a program locates; each takes a row of registers."""
+
+FIXED_BITS = 62
+"""Bits of a fixed-point sum: n values of the largest size must fit."""
+
+RUN, RUNS = 8, 128
+"""Points that a lane splats one after another, and lanes of a program."""
+
+FIRST_LOOK = 10
+"""Rounds of the bistochastic scale before the first look, a wait for the device, at how far it is."""
+
+
+@triton.jit
+def _locate(
+    features, group, lift, places, codes, weights, n, base, d: tl.constexpr, padded: tl.constexpr, block: tl.constexpr
+):  # fmt: skip
+    """`embedding.located` and the packing of its answer, a row of `padded` >= d + 1 columns for each point."""
+    point = tl.program_id(0).to(tl.int64) * block + tl.arange(0, block)
+    inside = point < n
+    column = tl.arange(0, padded)
+    real = (column <= d)[None, :]
+    x = tl.zeros([block, padded], tl.float64)
+    for i in tl.static_range(d):
+        feature = tl.load(features + point * d + i, inside, 0.0).to(tl.float64)
+        x += feature[:, None] * tl.load(lift + i * padded + column)[None, :]
+    cell = tl.floor(x / (d + 1) + 0.5)
+    offset = x - cell * (d + 1)
+    rank = tl.zeros([block, padded], tl.int32)
+    for j in tl.static_range(d + 1):
+        other = tl.sum(tl.where(column[None, :] == j, offset, 0.0), 1)[:, None]
+        rank += ((other > offset) | ((other == offset) & (j < column)[None, :])).to(tl.int32)
+    turned = rank + tl.sum(tl.where(real, cell, 0.0), 1).to(tl.int32)[:, None]
+    wrap = (turned < 0).to(tl.int32) - (turned > d).to(tl.int32)
+    rank = turned + wrap * (d + 1)
+    cell += wrap
+    offset = (offset - wrap * (d + 1)) / (d + 1)
+
+    own = weights + point * (d + 1)
+    first = tl.sum(tl.where(real & (rank == 0), offset, 0.0), 1)
+    before = first
+    for r in tl.static_range(1, d + 1):
+        after = tl.sum(tl.where(real & (rank == r), offset, 0.0), 1)
+        tl.store(own + (d + 1 - r), (before - after).to(weights.dtype.element_ty), inside)
+        before = after
+    tl.store(own, (1 + before - first).to(weights.dtype.element_ty), inside)
+
+    code = tl.load(group + point, inside, 0).to(tl.int64) * tl.load(places + 2 * padded) - base
+    code += tl.sum(cell.to(tl.int64) * tl.load(places + column)[None, :], 1)
+    code += tl.sum(rank.to(tl.int64) * tl.load(places + padded + column)[None, :], 1)
+    tl.store(codes + point, code, inside)
+
+
+def located(features: Tensor, group: Tensor, packing: Packing) -> tuple[Tensor, Tensor]:
+    """Return each point's simplex, packed in one word (1, n), and its weights, as `construction._located` does."""
+    n, d = features.shape
+    padded = triton.next_power_of_2(d + 1)
+    lift = torch.zeros(d, padded, dtype=torch.float64)
+    lift[:, : d + 1] = lifted(torch.eye(d, dtype=torch.float64)).T
+    values = packing.place_values
+    places = torch.zeros(2 * padded + 1, dtype=torch.int64)  # of the cells, of the ranks, of the group
+    places[:d] = torch.tensor(values[1 : d + 1])
+    places[padded : padded + d] = torch.tensor(values[d + 1 :])
+    places[-1] = values[0]
+    base = sum(low * value for low, value in zip(packing.lows, values, strict=True))
+    codes = torch.empty(1, n, dtype=torch.int64, device=features.device)
+    weights = features.new_empty(n, d + 1)
+    arguments = (features.contiguous(), group.contiguous(), lift.to(features.device), places.to(features.device))
+    grid = (triton.cdiv(n, LOCATED_BLOCK),)
+    _locate[grid](*arguments, codes, weights, n, base, d=d, padded=padded, block=LOCATED_BLOCK)
+    return codes, weights
+
+
+@triton.jit
+def _unit(largest, room):
+    """How many units of the fixed point are 1: a power of two, so that only rounding to whole units is inexact."""
+    size = tl.maximum(tl.load(largest).to(tl.float64), 1e-30)
+    return tl.exp2(tl.floor(room - tl.log2(size)))
+
+
+@triton.jit
+def _splat(
+    values, largest, weights, simplex, corners, sums, n, room, channel,
+    k: tl.constexpr, width: tl.constexpr, padded: tl.constexpr, run: tl.constexpr, block: tl.constexpr,
+):  # fmt: skip
+    """Each lane adds up a run of points, sorted by simplex, and hands its sums on where the simplex changes.
+
+    That takes a fraction of the additions in memory, and keeps the many points of one simplex from queuing there.
+    """
+    first = (tl.program_id(0).to(tl.int64) * block + tl.arange(0, block)) * run
+    color = tl.arange(0, padded)
+    real = (color < width)[None, :]
+    unit = _unit(largest, room)
+    current = tl.load(simplex + first, first < n, 0).to(tl.int64)
+    total = tl.zeros([block, padded], tl.int64)
+    for i in range(run):
+        point = first + i
+        inside = point < n
+        here = tl.load(simplex + point, inside, -1).to(tl.int64)
+        leaves = (here != current)[:, None] & real
+        vertex = tl.load(corners + current[:, None] * width + color[None, :], leaves, 0).to(tl.int64)
+        tl.atomic_add(sums + vertex * k + channel, total, leaves)
+        total = tl.where(leaves, 0, total)
+        current = tl.where(inside, here, 0)
+        weight = tl.load(weights + point[:, None] * width + color[None, :], inside[:, None] & real, 0.0).to(tl.float64)
+        value = tl.load(values + point * k + channel, inside, 0.0).to(tl.float64) * unit
+        total += tl.floor(weight * value[:, None] + 0.5).to(tl.int64)
+    last = (first < n)[:, None] & real
+    vertex = tl.load(corners + current[:, None] * width + color[None, :], last, 0).to(tl.int64)
+    tl.atomic_add(sums + vertex * k + channel, total, last)
+
+
+@triton.jit
+def _around(neighbors, axis, v, k: tl.constexpr, block: tl.constexpr):
+    """The places in (v, k) that a program handles, and their neighbors' along an axis; v k or more means none."""
+    place = tl.program_id(0).to(tl.int64) * block + tl.arange(0, block)
+    inside = place < v * k
+    vertex, channel = place // k, place % k
+    pair = neighbors + axis.to(tl.int64) * 2 * v + vertex
+    behind = tl.load(pair, inside, v).to(tl.int64) * k + channel
+    ahead = tl.load(pair + v, inside, v).to(tl.int64) * k + channel
+    return place, inside, behind, ahead
+
+
+@triton.jit
+def _blur_first(sums, largest, after, neighbors, d, v, room, k: tl.constexpr, block: tl.constexpr):
+    """The first axis of either order, from the fixed-point sums; program_id(1) is 0 for axes 0…d, 1 for d…0."""
+    order = tl.program_id(1)
+    place, inside, behind, ahead = _around(neighbors, order * d, v, k, block)
+    middle = tl.load(sums + place, inside, 0).to(tl.float64)
+    left = tl.load(sums + behind, behind < v * k, 0).to(tl.float64)
+    right = tl.load(sums + ahead, ahead < v * k, 0).to(tl.float64)
+    value = (middle + 0.5 * (left + right)) / _unit(largest, room)
+    tl.store(after + order.to(tl.int64) * v * k + place, value.to(after.dtype.element_ty), inside)
+
+
+@triton.jit
+def _blur_next(before, after, neighbors, axis, d, v, k: tl.constexpr, block: tl.constexpr):
+    """A later axis of either order."""
+    order = tl.program_id(1)
+    place, inside, behind, ahead = _around(neighbors, tl.where(order == 0, axis, d - axis), v, k, block)
+    own = order.to(tl.int64) * v * k
+    middle = tl.load(before + own + place, inside, 0.0)
+    left = tl.load(before + own + behind, behind < v * k, 0.0)
+    right = tl.load(before + own + ahead, ahead < v * k, 0.0)
+    tl.store(after + own + place, middle + 0.5 * (left + right), inside)
+
+
+@triton.jit
+def _sliced(blurred, weights, corner, point, inside, v, channel, k: tl.constexpr, width: tl.constexpr):
+    """The mean, at the points, of what both orders of the blur left at the vertices."""
+    total = tl.zeros_like(point).to(weights.dtype.element_ty)
+    for color in tl.static_range(width):
+        place = blurred + tl.load(corner + color, inside, 0).to(tl.int64) * k + channel
+        both = tl.load(place, inside, 0.0) + tl.load(place + v * k, inside, 0.0)
+        total += tl.load(weights + point * width + color, inside, 0.0) * both
+    return total
+
+
+@triton.jit
+def _slice(
+    blurred, gain, weights, simplex, corners, values, n, v, channel,
+    k: tl.constexpr, width: tl.constexpr, block: tl.constexpr,
+):  # fmt: skip
+    point = tl.program_id(0).to(tl.int64) * block + tl.arange(0, block)
+    inside = point < n
+    corner = corners + tl.load(simplex + point, inside, 0).to(tl.int64) * width
+    total = _sliced(blurred, weights, corner, point, inside, v, channel, k, width)
+    tl.store(values + point * k + channel, total * tl.load(gain), inside)
+
+
+@triton.jit
+def _slice_and_step(
+    blurred, gain, weights, simplex, corners, log_scale, step, scale, row_sums, worst, n, v, a, b,
+    width: tl.constexpr, block: tl.constexpr,
+):  # fmt: skip
+    """The end of one round of `bistochastic.bistochastic`; `worst` takes the largest |residual|."""
+    point = tl.program_id(0).to(tl.int64) * block + tl.arange(0, block)
+    inside = point < n
+    corner = corners + tl.load(simplex + point, inside, 0).to(tl.int64) * width
+    filtered = _sliced(blurred, weights, corner, point, inside, v, 0, 1, width) * tl.load(gain)
+    log_now = tl.load(log_scale + point, inside, 0.0)
+    row_sum = tl.where(inside, filtered * tl.exp(log_now), 1.0)
+    residual = -tl.log(row_sum)
+    # Floats that are not negative are ordered as their bits are, so an integer maximum finds the largest.
+    tl.atomic_max(worst, tl.max(tl.abs(residual), 0).to(tl.float32).to(tl.int32, bitcast=True))
+    change = a * tl.load(step + point, inside, 0.0) + b * residual
+    tl.store(row_sums + point, row_sum, inside)
+    tl.store(step + point, change, inside)
+    tl.store(log_scale + point, log_now + change, inside)
+    tl.store(scale + point, tl.exp(log_now + change), inside)
+
+
+class TritonFilter(TorchFilter):
+    """W on a CUDA device. Points are kept sorted by simplex; callers see them in their own order."""
+
+    def __init__(self, structure: Structure) -> None:
+        super().__init__(structure)
+        weights = structure.weights
+        self._n, self._width = weights.shape
+        self._axes, _, self._v = structure.neighbors.shape
+        self._gain = torch.tensor(self.gain, dtype=weights.dtype, device=weights.device)  # kernels' scalars are float32
+        simplex, self._order = torch.sort(structure.simplex, stable=True)
+        self._on_points = (weights[self._order], simplex, structure.corners)
+
+    def __call__(self, values: Tensor) -> Tensor:
+        """Return W values, for values (n, k)."""
+        ordered = values[self._order]
+        result = torch.empty_like(ordered)
+        blurred = self._blurred(ordered, torch.linalg.vector_norm(values, math.inf))
+        k = values.shape[1]
+        for channel in range(k):
+            _slice[self._over(BLOCK)](
+                blurred,
+                self._gain,
+                *self._on_points,
+                result,
+                self._n,
+                self._v,
+                channel,
+                k=k,
+                width=self._width,
+                block=BLOCK,
+            )
+        return self._in_callers_order(result)
+
+    def bistochastic(self, rounds: int, tolerance: float) -> Bistochastic:
+        """Return the scale that makes W bistochastic, as `bistochastic.bistochastic` does, in fewer launches."""
+        log_scale, step, row_sums = torch.zeros(3, self._n, dtype=self._gain.dtype, device=self._gain.device)
+        scale = torch.ones_like(log_scale)
+        # N ≤ W_pp^(−½) at the answer, and W_pp is at least gain · 2 Σ weights²; on the way N may be somewhat larger.
+        largest = torch.full_like(self._gain, 16 * math.sqrt(self._width / (2 * self.gain)))
+        worst = torch.zeros(rounds, dtype=torch.int32, device=self._gain.device)
+        for done, (a, b) in enumerate(islice(step_factors(), rounds), start=1):
+            blurred = self._blurred(scale[:, None], largest)
+            state = (log_scale, step, scale, row_sums, worst[done - 1 :])
+            numbers = (self._n, self._v, a, b)
+            _slice_and_step[self._over(BLOCK)](
+                blurred, self._gain, *self._on_points, *state, *numbers, width=self._width, block=BLOCK
+            )
+            if done >= FIRST_LOOK and float(worst[done - 1].view(torch.float32)) <= 2 * tolerance:
+                break
+        log_scale -= step  # the row sums are those of the scale before its last step
+        return Bistochastic(self._in_callers_order(log_scale.exp_()), self._in_callers_order(row_sums), done)
+
+    def _blurred(self, values: Tensor, largest: Tensor) -> Tensor:
+        """Return both orders of the blur (2, v, k) of the splat of sorted values (n, k), none larger than `largest`."""
+        neighbors, k = self.structure.neighbors, values.shape[1]
+        d, room = self._axes - 1, FIXED_BITS - self._n.bit_length()
+        sums = torch.zeros(self._v, k, dtype=torch.int64, device=values.device)
+        shape = {"k": k, "width": self._width, "padded": triton.next_power_of_2(self._width), "run": RUN, "block": RUNS}
+        for channel in range(k):
+            _splat[self._over(RUN * RUNS)](values, largest, *self._on_points, sums, self._n, room, channel, **shape)
+        before, after = torch.empty(2, 2, self._v, k, dtype=values.dtype, device=values.device)
+        grid = (triton.cdiv(self._v * k, BLOCK), 2)
+        _blur_first[grid](sums, largest, after, neighbors, d, self._v, room, k=k, block=BLOCK)
+        for axis in range(1, self._axes):
+            before, after = after, before
+            _blur_next[grid](before, after, neighbors, axis, d, self._v, k=k, block=BLOCK)
+        return after
+
+    def _over(self, block: int) -> tuple[int]:
+        """Return the grid over all points, `block` to a program."""
+        return (triton.cdiv(self._n, block),)
+
+    def _in_callers_order(self, values: Tensor) -> Tensor:
+        result = torch.empty_like(values)
+        result[self._order] = values
+        return result

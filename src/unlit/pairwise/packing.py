@@ -1,0 +1,100 @@
+"""Rows of integers as few int64 words, so that rows can be sorted, found and moved as numbers.
+
+Shapes: n rows of e columns, in t words. Columns stand side by side in a word, each in the room its range needs. Where
+62 bits do not hold them all, as many words as it takes are made, so the answer stays exact for any number of columns
+and any range; one word is the usual case. Adding the words of two rows adds the rows, as long as every column of the
+sum stays in its range.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+
+import torch
+from torch import Tensor
+
+WORD_BITS = 62
+"""Bits used of an int64: one is the sign, and one is spare so that no sum of packed parts overflows."""
+
+Range = tuple[int, int]
+"""The smallest and largest value that a column may hold."""
+
+
+class Packing:
+    """How columns of given ranges lie in words."""
+
+    def __init__(self, ranges: Sequence[Range], word_bits: int = WORD_BITS) -> None:
+        self.lows = [low for low, _ in ranges]
+        self.digits = [high - low + 1 for low, high in ranges]
+        self.word: list[int] = []
+        """The word that each column is in."""
+        room = 0.0
+        for digits in self.digits:
+            bits = math.log2(digits)
+            if bits > word_bits:
+                raise ValueError(f"features span {digits} cells along one axis, too many to count; scale them down")
+            fits = bool(self.word) and bits <= room
+            self.word.append(self.word[-1] if fits else (self.word[-1] + 1 if self.word else 0))
+            room = (room if fits else word_bits) - bits
+        self.place_values = [1] * len(self.digits)
+        """What one unit of each column adds to its word."""
+        for i in range(len(self.digits) - 2, -1, -1):
+            if self.word[i] == self.word[i + 1]:
+                self.place_values[i] = self.place_values[i + 1] * self.digits[i + 1]
+
+    @property
+    def word_count(self) -> int:
+        """The number of words t."""
+        return self.word[-1] + 1
+
+    def words(self, columns: Sequence[Tensor]) -> Tensor:
+        """Return the rows (t, n) of columns, each (n,) integers inside its range."""
+        words = self.steps(columns)
+        for word in range(self.word_count):
+            words[word] -= sum(
+                v * low for v, low, w in zip(self.place_values, self.lows, self.word, strict=True) if w == word
+            )
+        return words
+
+    def steps(self, columns: Sequence[Tensor]) -> Tensor:
+        """Return differences of rows (t, n), to be added to rows; columns may be negative."""
+        words = torch.zeros(self.word_count, columns[0].shape[0], dtype=torch.int64, device=columns[0].device)
+        for column, value, word in zip(columns, self.place_values, self.word, strict=True):
+            words[word].add_(column, alpha=value)  # one pass, whatever integers the column holds
+        return words
+
+    def columns(self, words: Tensor) -> Tensor:
+        """Return the columns (e, n) that words (t, n) were made of."""
+        table = torch.tensor([self.word, self.place_values, self.digits, self.lows]).to(words.device)[:, :, None]
+        own = words.expand(len(self.word), -1) if self.word_count == 1 else words[table[0, :, 0]]
+        return own.div(table[1], rounding_mode="floor") % table[2] + table[3]
+
+
+def distinct(words: Tensor) -> tuple[Tensor, Tensor, Tensor]:
+    """Return the distinct rows (t, r) of words (t, n), for each row (n,) which of them it is, and how often each is."""
+    rows, number, count = torch.unique(joined(words), return_inverse=True, return_counts=True)
+    if words.shape[0] == 1:
+        return rows[None], number, count
+    member = torch.empty_like(rows)
+    member[number] = torch.arange(number.shape[0], device=number.device)  # equal rows: whichever is written last
+    return words[:, member], number, count
+
+
+def found(known: Tensor, wanted: Tensor) -> Tensor:
+    """Return for each wanted row which of the known, distinct rows (t, v) it is, or v where it is none."""
+    v = known.shape[1]
+    code = joined(torch.cat([known, wanted], dim=1))
+    ordered, number = torch.sort(code[:v])
+    place = torch.searchsorted(ordered, code[v:]).clamp_(max=v - 1)
+    return torch.where(ordered[place] == code[v:], number[place], v)
+
+
+def joined(words: Tensor) -> Tensor:
+    """Return one code (n,) for each row, equal for equal rows only: the word itself, or a combination of ranks."""
+    code = words[0]
+    for word in words[1:]:
+        # Ranks are smaller than the number of rows, so two of them always fit.
+        left, right = (torch.unique(part, return_inverse=True)[1] for part in (code, word))
+        code = left * word.shape[0] + right
+    return code

@@ -1,0 +1,133 @@
+"""Which pixels of a sequence should agree, and how strongly: all that the energy needs to know of the images.
+
+Shapes: m frames, h x w pixels, n valid pixels. It depends on the frames and their masks alone, so it is built once for
+a sequence (and crop) and is constant in training.
+"""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass, field
+from typing import Literal
+
+from torch import Tensor
+
+from unlit.pairwise.features import FeatureScales, pixel_features
+from unlit.pairwise.lattice import PermutohedralLattice
+from unlit.pairwise.neighbors import (
+    OFFSETS,
+    SCALES,
+    Factor,
+    NeighborPairs,
+    at_scale,
+    color_affinity,
+    neighbor_pairs,
+    shading_weight,
+)
+
+
+@dataclass(frozen=True)
+class PairwiseSettings:
+    """Which pairs there are. The defaults are the authors' release; the ablations of the paper change one each."""
+
+    scales: FeatureScales = field(default_factory=FeatureScales)
+    reflectance: Literal["dense", "local"] = "dense"
+    """All pairs of pixels of all frames, or neighbors in the same frame only (ablation "local reflectance")."""
+    shading_scales: int = SCALES
+    """How many sizes neighbors are compared at; 1 is the ablation "single-scale shading"."""
+    normalized_median: bool = True
+    """Whether v̄_med counts; without it, the ablation "no normalized median"."""
+    shading_factor: Factor = "release"
+    """F(median W): `1 − median W` as printed in the paper, or `1 + 12 (1 − median W)` as in the release."""
+
+    def __post_init__(self) -> None:
+        if self.shading_scales < 1:
+            raise ValueError(f"shading_scales must be at least 1, not {self.shading_scales}")
+        if self.reflectance not in ("dense", "local"):
+            raise ValueError(f"reflectance must be 'dense' or 'local', not {self.reflectance!r}")
+        if self.shading_factor not in ("paper", "release"):
+            raise ValueError(f"shading_factor must be 'paper' or 'release', not {self.shading_factor!r}")
+
+
+@dataclass(frozen=True)
+class DensePairs:
+    """Every valid pixel of every frame with every other, weighted by the bistochastic Ŵ = N W N."""
+
+    lattice: PermutohedralLattice
+    scale: Tensor
+    """(n,) N."""
+    row_sums: Tensor
+    """(n,) row sums of Ŵ: 1, up to the tolerance of N."""
+    pixels: Tensor | None
+    """(n,) places of the valid pixels in (m, h, w); None where all are valid."""
+
+
+@dataclass(frozen=True)
+class Pairwise:
+    """All pairs of a sequence."""
+
+    dense: DensePairs | None
+    """For the reflectance; None where it has local pairs."""
+    local: list[NeighborPairs] | None
+    """For the reflectance; None where it has dense pairs."""
+    shading: list[list[NeighborPairs]]
+    """By scale, finest first, then by offset."""
+
+
+def build_pairwise(frames: Tensor, mask: Tensor, settings: PairwiseSettings | None = None) -> Pairwise:
+    """Return the pairs of one sequence: linear `frames` (m, 3, h, w) with `mask` (m, 1, h, w), True = valid."""
+    settings = settings or PairwiseSettings()
+    frames, mask = frames.detach(), mask.bool()
+    shading = [_shading_pairs(frames, mask, level, settings) for level in range(settings.shading_scales)]
+    if settings.reflectance == "local":
+        return Pairwise(None, _local_pairs(frames, mask, settings.scales), shading)
+    return Pairwise(dense_pairs(frames, mask, settings.scales), None, shading)
+
+
+def dense_pairs(
+    frames: Tensor, mask: Tensor, scales: FeatureScales | None = None, sequence: Tensor | None = None
+) -> DensePairs:
+    """Return the pairs among all valid pixels of `frames` (m, 3, h, w).
+
+    Frames of several sequences of one size may go together, in one lattice: `sequence` (m,) numbers them, and pixels
+    pair with those of their own only.
+    """
+    m, _, h, w = frames.shape
+    features = pixel_features(frames, scales).permute(0, 2, 3, 1).reshape(m * h * w, -1)
+    group = None if sequence is None else sequence.repeat_interleave(h * w)
+    pixels = None
+    if not bool(mask.all()):
+        pixels = mask.reshape(-1).nonzero().squeeze(1)
+        if not pixels.shape[0]:
+            raise ValueError("every pixel of the sequence is masked; there is nothing to compare")
+        features = features[pixels]
+        group = None if group is None else group[pixels]
+    lattice = PermutohedralLattice(features, group)
+    del features  # twice the memory of the frames, and not needed for the scale
+    scaled = lattice.bistochastic()
+    return DensePairs(lattice, scaled.scale, scaled.row_sums, pixels)
+
+
+def _local_pairs(frames: Tensor, mask: Tensor, scales: FeatureScales) -> list[NeighborPairs]:
+    return [neighbor_pairs(mask, offset, color_affinity(frames, offset, scales)) for offset in OFFSETS]
+
+
+def _shading_pairs(frames: Tensor, mask: Tensor, level: int, settings: PairwiseSettings) -> list[NeighborPairs]:
+    pixel = 2**level / math.hypot(*frames.shape[-2:])
+    frames, mask = at_scale(frames, level), at_scale(mask, level)
+    return [
+        neighbor_pairs(
+            mask,
+            offset,
+            shading_weight(
+                frames,
+                mask,
+                offset,
+                settings.scales,
+                normalized_median=settings.normalized_median,
+                factor=settings.shading_factor,
+                pixel=pixel,
+            ),
+        )
+        for offset in OFFSETS
+    ]

@@ -1,0 +1,1 @@
+"""Slow, obvious versions of the mathematics, written from the definitions; the fast ones must equal them."""
