@@ -18,6 +18,7 @@ from unlit.losses.reconstruction import reconstruction_term
 from unlit.losses.reflectance import dense_reflectance_term, local_reflectance_term
 from unlit.losses.shading import shading_term
 from unlit.model.decomposition import Decomposition
+from unlit.pairwise.neighbors import paired
 from unlit.pairwise.pairwise import Pairwise, PairwiseSettings, build_pairwise
 
 
@@ -67,10 +68,11 @@ def energy(
     settings = settings or EnergySettings()
     _check_shapes(frames, mask, decomposition)
     pairwise = pairwise or build_pairwise(frames, mask, settings.pairwise)
+    _check_pairs(pairwise, mask)
     with torch.autocast(frames.device.type, enabled=False):
-        log_reflectance = _at_least_float32(decomposition.log_reflectance)
-        log_shading = _at_least_float32(decomposition.log_shading)
-        log_light = _at_least_float32(decomposition.log_light) if settings.colored_light else log_shading
+        decomposition = _at_least_float32(decomposition)  # first, so that log_light is not a sum of few digits
+        log_reflectance, log_shading = decomposition.log_reflectance, decomposition.log_shading
+        log_light = decomposition.log_light if settings.colored_light else log_shading
         reconstruction = reconstruction_term(frames, mask, log_reflectance, log_light, all_pairs=settings.all_pairs)
         consistency = consistency_term(mask, log_reflectance)
         reflectance = _reflectance_term(pairwise, log_reflectance)
@@ -96,11 +98,20 @@ def _check_shapes(frames: Tensor, mask: Tensor, decomposition: Decomposition) ->
         raise ValueError(f"the decomposition is of {tuple(decomposition.log_reflectance.shape)}, the frames {shape}")
 
 
+def _check_pairs(pairwise: Pairwise, mask: Tensor) -> None:
+    """Refuse the pairs of another sequence, which might fit by broadcasting."""
+    first = pairwise.shading[0][0]
+    expected = tuple(paired(mask, first.offset)[0].shape)
+    if tuple(first.weight.shape) != expected:
+        raise ValueError(f"pairwise is of another sequence: its pairs are {tuple(first.weight.shape)}, not {expected}")
+
+
 def _reflectance_term(pairwise: Pairwise, log_reflectance: Tensor) -> Tensor:
     if pairwise.dense is not None:
         return dense_reflectance_term(pairwise.dense, log_reflectance)
     return local_reflectance_term(pairwise.local or [], log_reflectance)
 
 
-def _at_least_float32(values: Tensor) -> Tensor:
-    return values if values.dtype == torch.float64 else values.float()
+def _at_least_float32(d: Decomposition) -> Decomposition:
+    parts = (d.log_reflectance, d.log_shading, d.light_color)
+    return Decomposition(*(part if part.dtype == torch.float64 else part.float() for part in parts))

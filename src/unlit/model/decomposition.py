@@ -22,6 +22,8 @@ class Decomposition:
     """(m, 3): c, in logs, added to the gray shading of all pixels of a frame; zero for gray light."""
 
     def __post_init__(self) -> None:
+        if self.log_reflectance.ndim != 4:
+            raise ValueError(f"log_reflectance must be (m, 3, h, w), not {tuple(self.log_reflectance.shape)}")
         m, _, h, w = self.log_reflectance.shape
         expected = {"log_reflectance": (m, 3, h, w), "log_shading": (m, 1, h, w), "light_color": (m, 3)}
         for name, shape in expected.items():

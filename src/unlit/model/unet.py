@@ -44,6 +44,8 @@ class UNet(nn.Module):
 
     def forward(self, images_srgb: Tensor) -> Decomposition:
         """Return logs of linear reflectance and shading, and the light's color, for images (m, 3, h, w)."""
+        if images_srgb.ndim != 4 or images_srgb.shape[1] != 3 or 0 in images_srgb.shape:
+            raise ValueError(f"images must be (m, 3, h, w), none of them zero, not {tuple(images_srgb.shape)}")
         h, w = images_srgb.shape[-2:]
         x = padded(images_srgb, STRIDE)
         maps: list[Tensor] = []

@@ -16,6 +16,9 @@ from unlit.pairwise.embedding import chunks, corner_axes, lifted, located
 from unlit.pairwise.filtering import Structure, has_kernels
 from unlit.pairwise.packing import Packing, Range, distinct, found
 
+_FARTHEST_CELL = 2**31 - 8
+"""Cells are counted in int32 (`embedding.Location`); a few are spare for the return to the hyperplane."""
+
 
 def build_structure(features: Tensor, group: Tensor) -> Structure:
     """Return the lattice around the points `features` (n, d).
@@ -26,16 +29,16 @@ def build_structure(features: Tensor, group: Tensor) -> Structure:
     group_range, *cells = _ranges(features, group)
     packing = Packing([group_range, *cells, *[(0, d)] * d])
     words, weights = _located(features, group, packing)
-    simplices, simplex, _ = distinct(words)
-    simplex = simplex.to(torch.int32)
-    del words  # as much memory as the simplices; the rest has its own
+    simplices, simplex, _, order = distinct(words)
+    simplex, order = simplex.to(torch.int32), order.to(torch.int32)
+    del words  # memory that the rest, which has its own, can use
     # Corners lie at most d beyond their cell, the bridges between them d beyond that, and their neighbors d more.
     vertex_packing = Packing([group_range, *[((d + 1) * low - 3 * d, (d + 1) * high + 3 * d) for low, high in cells]])
     steps = vertex_packing.steps(_axis_steps(d)).to(features.device)
-    occupied, corners, _ = distinct(_corners(packing.columns(simplices), steps, vertex_packing))
+    occupied, corners, _, _ = distinct(_corners(packing.columns(simplices), steps, vertex_packing))
     corners = corners.reshape(d + 1, -1).T.to(torch.int32).contiguous()
     neighbors = _neighbors(_with_bridges(occupied, steps), steps).to(torch.int32)
-    return Structure(weights, simplex, corners, neighbors)
+    return Structure(weights, simplex, order, corners, neighbors)
 
 
 def _located(features: Tensor, group: Tensor, packing: Packing) -> tuple[Tensor, Tensor]:
@@ -77,9 +80,11 @@ def _with_bridges(occupied: Tensor, steps: Tensor) -> Tensor:
     Values pass through these on their way from one occupied vertex to another. Without them sparse points lose up to a
     quarter of the dense term; more of the empty ones cost more than they mend (docs/trials.md).
     """
-    around, _, count = distinct(_moved(occupied, torch.cat([steps, -steps], dim=1)))
-    bridge = (found(occupied, around) == occupied.shape[1]) & (count >= 2)
-    return torch.cat([occupied, around[:, bridge]], dim=1)
+    around = _moved(occupied, torch.cat([steps, -steps], dim=1))
+    rows, number, times, _ = distinct(torch.cat([occupied, around], dim=1))
+    bridge = times >= 2
+    bridge[number[: occupied.shape[1]]] = False  # those are occupied themselves
+    return torch.cat([occupied, rows[:, bridge]], dim=1)
 
 
 def _neighbors(vertices: Tensor, steps: Tensor) -> Tensor:
@@ -117,5 +122,8 @@ def _ranges(features: Tensor, group: Tensor) -> list[Range]:
     alone = torch.stack([lift * low, lift * high]) / (d + 1)
     # Rounding moves a coordinate by half a cell at most, the return to the hyperplane by one more.
     lows, highs = alone.amin(0).sum(1).tolist(), alone.amax(0).sum(1).tolist()
+    farthest = max(map(abs, [*lows, *highs]))
+    if farthest > _FARTHEST_CELL:
+        raise ValueError(f"features lie up to {farthest:.3g} cells from zero, too many to count; scale them down")
     cells = [(math.floor(a) - 2, math.ceil(b) + 2) for a, b in zip(lows, highs, strict=True)]
     return [(int(groups[0]), int(groups[1])), *cells]

@@ -33,6 +33,8 @@ class Structure:
     """(n, d + 1) barycentric weights by color, float."""
     simplex: Tensor
     """(n,) index of each point's simplex, int32."""
+    order: Tensor
+    """(n,) the points sorted by simplex, int32."""
     corners: Tensor
     """(simplices, d + 1) vertices of each simplex by color, int32."""
     neighbors: Tensor

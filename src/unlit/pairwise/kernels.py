@@ -33,7 +33,7 @@ LOCATED_BLOCK = 64
 FIXED_BITS = 62
 """Bits of a fixed-point sum: n values of the largest size must fit."""
 
-RUN, RUNS = 8, 128
+RUN, RUNS = 8, 64
 """Points that a lane splats one after another, and lanes of a program."""
 
 FIRST_LOOK = 10
@@ -42,7 +42,8 @@ FIRST_LOOK = 10
 
 @triton.jit
 def _locate(
-    features, group, lift, places, codes, weights, n, base, d: tl.constexpr, padded: tl.constexpr, block: tl.constexpr
+    features, group, group_stride, lift, places, codes, weights, n, base,
+    d: tl.constexpr, padded: tl.constexpr, block: tl.constexpr,
 ):  # fmt: skip
     """`embedding.located` and the packing of its answer, a row of `padded` >= d + 1 columns for each point."""
     point = tl.program_id(0).to(tl.int64) * block + tl.arange(0, block)
@@ -74,7 +75,7 @@ def _locate(
         before = after
     tl.store(own, (1 + before - first).to(weights.dtype.element_ty), inside)
 
-    code = tl.load(group + point, inside, 0).to(tl.int64) * tl.load(places + 2 * padded) - base
+    code = tl.load(group + point * group_stride, inside, 0).to(tl.int64) * tl.load(places + 2 * padded) - base
     code += tl.sum(cell.to(tl.int64) * tl.load(places + column)[None, :], 1)
     code += tl.sum(rank.to(tl.int64) * tl.load(places + padded + column)[None, :], 1)
     tl.store(codes + point, code, inside)
@@ -94,9 +95,12 @@ def located(features: Tensor, group: Tensor, packing: Packing) -> tuple[Tensor, 
     base = sum(low * value for low, value in zip(packing.lows, values, strict=True))
     codes = torch.empty(1, n, dtype=torch.int64, device=features.device)
     weights = features.new_empty(n, d + 1)
-    arguments = (features.contiguous(), group.contiguous(), lift.to(features.device), places.to(features.device))
+    tables = (lift.to(features.device), places.to(features.device))
     grid = (triton.cdiv(n, LOCATED_BLOCK),)
-    _locate[grid](*arguments, codes, weights, n, base, d=d, padded=padded, block=LOCATED_BLOCK)
+    _locate[grid](
+        features.contiguous(), group, group.stride(0), *tables, codes, weights, n, base,
+        d=d, padded=padded, block=LOCATED_BLOCK,
+    )  # fmt: skip
     return codes, weights
 
 
@@ -140,39 +144,50 @@ def _splat(
 
 
 @triton.jit
-def _around(neighbors, axis, v, k: tl.constexpr, block: tl.constexpr):
-    """The places in (v, k) that a program handles, and their neighbors' along an axis; v k or more means none."""
+def _at(values, place, present, unit, dtype: tl.constexpr):
+    """The values at some places, zero where none is present; sums in fixed point are brought to floats."""
+    value = tl.load(values + place, present, 0)
+    if values.dtype.element_ty == tl.int64:
+        value = value.to(tl.float64) / unit
+    return value.to(dtype)
+
+
+@triton.jit
+def _blurred_once(values, neighbors, axis, vertex, channel, v, k: tl.constexpr, unit, dtype: tl.constexpr):
+    """The blur along one axis at some vertices; zero where the vertex is v, that is none."""
+    present = vertex < v
+    pair = neighbors + axis.to(tl.int64) * 2 * v + vertex
+    behind = tl.load(pair, present, v).to(tl.int64)
+    ahead = tl.load(pair + v, present, v).to(tl.int64)
+    left = _at(values, behind * k + channel, behind < v, unit, dtype)
+    right = _at(values, ahead * k + channel, ahead < v, unit, dtype)
+    return _at(values, vertex * k + channel, present, unit, dtype) + 0.5 * (left + right)
+
+
+@triton.jit
+def _blur(
+    before, before_stride, after, largest, neighbors, axis, d, v, room,
+    k: tl.constexpr, axes: tl.constexpr, block: tl.constexpr,
+):  # fmt: skip
+    """One axis or two of either order; program_id(1) is 0 for the axes from 0 on, 1 for those from d down."""
+    order = tl.program_id(1)
     place = tl.program_id(0).to(tl.int64) * block + tl.arange(0, block)
     inside = place < v * k
-    vertex, channel = place // k, place % k
-    pair = neighbors + axis.to(tl.int64) * 2 * v + vertex
-    behind = tl.load(pair, inside, v).to(tl.int64) * k + channel
-    ahead = tl.load(pair + v, inside, v).to(tl.int64) * k + channel
-    return place, inside, behind, ahead
-
-
-@triton.jit
-def _blur_first(sums, largest, after, neighbors, d, v, room, k: tl.constexpr, block: tl.constexpr):
-    """The first axis of either order, from the fixed-point sums; program_id(1) is 0 for axes 0…d, 1 for d…0."""
-    order = tl.program_id(1)
-    place, inside, behind, ahead = _around(neighbors, order * d, v, k, block)
-    middle = tl.load(sums + place, inside, 0).to(tl.float64)
-    left = tl.load(sums + behind, behind < v * k, 0).to(tl.float64)
-    right = tl.load(sums + ahead, ahead < v * k, 0).to(tl.float64)
-    value = (middle + 0.5 * (left + right)) / _unit(largest, room)
-    tl.store(after + order.to(tl.int64) * v * k + place, value.to(after.dtype.element_ty), inside)
-
-
-@triton.jit
-def _blur_next(before, after, neighbors, axis, d, v, k: tl.constexpr, block: tl.constexpr):
-    """A later axis of either order."""
-    order = tl.program_id(1)
-    place, inside, behind, ahead = _around(neighbors, tl.where(order == 0, axis, d - axis), v, k, block)
-    own = order.to(tl.int64) * v * k
-    middle = tl.load(before + own + place, inside, 0.0)
-    left = tl.load(before + own + behind, behind < v * k, 0.0)
-    right = tl.load(before + own + ahead, ahead < v * k, 0.0)
-    tl.store(after + own + place, middle + 0.5 * (left + right), inside)
+    vertex, channel = tl.where(inside, place // k, v), place % k
+    values = before + order.to(tl.int64) * before_stride
+    unit = _unit(largest, room)
+    dtype: tl.constexpr = after.dtype.element_ty
+    first = tl.where(order == 0, axis, d - axis)
+    value = _blurred_once(values, neighbors, first, vertex, channel, v, k, unit, dtype)
+    if axes == 2:
+        second = tl.where(order == 0, axis + 1, d - axis - 1)
+        pair = neighbors + second.to(tl.int64) * 2 * v + vertex
+        behind = tl.load(pair, inside, v).to(tl.int64)
+        ahead = tl.load(pair + v, inside, v).to(tl.int64)
+        left = _blurred_once(values, neighbors, first, behind, channel, v, k, unit, dtype)
+        right = _blurred_once(values, neighbors, first, ahead, channel, v, k, unit, dtype)
+        value += 0.5 * (left + right)
+    tl.store(after + order.to(tl.int64) * v * k + place, value, inside)
 
 
 @triton.jit
@@ -229,15 +244,16 @@ class TritonFilter(TorchFilter):
         self._n, self._width = weights.shape
         self._axes, _, self._v = structure.neighbors.shape
         self._gain = torch.tensor(self.gain, dtype=weights.dtype, device=weights.device)  # kernels' scalars are float32
-        simplex, self._order = torch.sort(structure.simplex, stable=True)
-        self._on_points = (weights[self._order], simplex, structure.corners)
+        self._order = structure.order
+        self._on_points = (weights[self._order], structure.simplex[self._order], structure.corners)
 
     def __call__(self, values: Tensor) -> Tensor:
         """Return W values, for values (n, k)."""
-        ordered = values[self._order]
-        result = torch.empty_like(ordered)
-        blurred = self._blurred(ordered, torch.linalg.vector_norm(values, math.inf))
         k = values.shape[1]
+        sums, buffers = self._workspace(1, k)
+        ordered = values[self._order]
+        blurred = self._blurred(ordered, torch.linalg.vector_norm(values, math.inf), sums[0], buffers)
+        result = torch.empty_like(ordered)
         for channel in range(k):
             _slice[self._over(BLOCK)](
                 blurred,
@@ -255,13 +271,16 @@ class TritonFilter(TorchFilter):
 
     def bistochastic(self, rounds: int, tolerance: float) -> Bistochastic:
         """Return the scale that makes W bistochastic, as `bistochastic.bistochastic` does, in fewer launches."""
+        if rounds < 1:
+            raise ValueError(f"rounds must be at least 1, not {rounds}")
         log_scale, step, row_sums = torch.zeros(3, self._n, dtype=self._gain.dtype, device=self._gain.device)
         scale = torch.ones_like(log_scale)
         # N ≤ W_pp^(−½) at the answer, and W_pp is at least gain · 2 Σ weights²; on the way N may be somewhat larger.
         largest = torch.full_like(self._gain, 16 * math.sqrt(self._width / (2 * self.gain)))
         worst = torch.zeros(rounds, dtype=torch.int32, device=self._gain.device)
+        sums, buffers = self._workspace(rounds, 1)
         for done, (a, b) in enumerate(islice(step_factors(), rounds), start=1):
-            blurred = self._blurred(scale[:, None], largest)
+            blurred = self._blurred(scale[:, None], largest, sums[done - 1], buffers)
             state = (log_scale, step, scale, row_sums, worst[done - 1 :])
             numbers = (self._n, self._v, a, b)
             _slice_and_step[self._over(BLOCK)](
@@ -272,21 +291,28 @@ class TritonFilter(TorchFilter):
         log_scale -= step  # the row sums are those of the scale before its last step
         return Bistochastic(self._in_callers_order(log_scale.exp_()), self._in_callers_order(row_sums), done)
 
-    def _blurred(self, values: Tensor, largest: Tensor) -> Tensor:
+    def _workspace(self, filterings: int, k: int) -> tuple[Tensor, Tensor]:
+        """Return fixed-point sums, zero, for some filterings of k channels, and two buffers (2, v, k) for the blur."""
+        device, dtype = self._gain.device, self._gain.dtype
+        sums = torch.zeros(filterings, self._v, k, dtype=torch.int64, device=device)
+        return sums, torch.empty(2, 2, self._v, k, dtype=dtype, device=device)
+
+    def _blurred(self, values: Tensor, largest: Tensor, sums: Tensor, buffers: Tensor) -> Tensor:
         """Return both orders of the blur (2, v, k) of the splat of sorted values (n, k), none larger than `largest`."""
-        neighbors, k = self.structure.neighbors, values.shape[1]
-        d, room = self._axes - 1, FIXED_BITS - self._n.bit_length()
-        sums = torch.zeros(self._v, k, dtype=torch.int64, device=values.device)
+        k, d, room = values.shape[1], self._axes - 1, FIXED_BITS - self._n.bit_length()
         shape = {"k": k, "width": self._width, "padded": triton.next_power_of_2(self._width), "run": RUN, "block": RUNS}
         for channel in range(k):
             _splat[self._over(RUN * RUNS)](values, largest, *self._on_points, sums, self._n, room, channel, **shape)
-        before, after = torch.empty(2, 2, self._v, k, dtype=values.dtype, device=values.device)
         grid = (triton.cdiv(self._v * k, BLOCK), 2)
-        _blur_first[grid](sums, largest, after, neighbors, d, self._v, room, k=k, block=BLOCK)
-        for axis in range(1, self._axes):
-            before, after = after, before
-            _blur_next[grid](before, after, neighbors, axis, d, self._v, k=k, block=BLOCK)
-        return after
+        before, stride = sums, 0  # both orders start from the same sums
+        for turn, axis in enumerate(range(0, self._axes, 2)):
+            after = buffers[turn % 2]
+            _blur[grid](
+                before, stride, after, largest, self.structure.neighbors, axis, d, self._v, room,
+                k=k, axes=min(2, self._axes - axis), block=BLOCK,
+            )  # fmt: skip
+            before, stride = after, self._v * k
+        return before
 
     def _over(self, block: int) -> tuple[int]:
         """Return the grid over all points, `block` to a program."""

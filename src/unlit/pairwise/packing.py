@@ -10,6 +10,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
+from typing import NamedTuple
 
 import torch
 from torch import Tensor
@@ -52,9 +53,10 @@ class Packing:
         """Return the rows (t, n) of columns, each (n,) integers inside its range."""
         words = self.steps(columns)
         for word in range(self.word_count):
-            words[word] -= sum(
-                v * low for v, low, w in zip(self.place_values, self.lows, self.word, strict=True) if w == word
-            )
+            base = sum(v * low for v, low, w in zip(self.place_values, self.lows, self.word, strict=True) if w == word)
+            # Ranges far from zero may not let this, nor what it is taken from, fit into an int64. Both are right modulo
+            # 2⁶⁴, and so is their difference, which fits.
+            words[word] -= (base + 2**63) % 2**64 - 2**63
         return words
 
     def steps(self, columns: Sequence[Tensor]) -> Tensor:
@@ -71,14 +73,29 @@ class Packing:
         return own.div(table[1], rounding_mode="floor") % table[2] + table[3]
 
 
-def distinct(words: Tensor) -> tuple[Tensor, Tensor, Tensor]:
-    """Return the distinct rows (t, r) of words (t, n), for each row (n,) which of them it is, and how often each is."""
-    rows, number, count = torch.unique(joined(words), return_inverse=True, return_counts=True)
-    if words.shape[0] == 1:
-        return rows[None], number, count
-    member = torch.empty_like(rows)
-    member[number] = torch.arange(number.shape[0], device=number.device)  # equal rows: whichever is written last
-    return words[:, member], number, count
+class Distinct(NamedTuple):
+    """The distinct rows among n, and where they are."""
+
+    rows: Tensor
+    """(t, r), in some order."""
+    number: Tensor
+    """(n,) which of them each row is."""
+    times: Tensor
+    """(r,) how often each occurs."""
+    order: Tensor
+    """(n,) the rows sorted by their number."""
+
+
+def distinct(words: Tensor) -> Distinct:
+    """Return the distinct rows of words (t, n)."""
+    code, order = torch.sort(joined(words), stable=True)
+    first = torch.ones_like(code, dtype=torch.bool)
+    first[1:] = code[1:] != code[:-1]
+    number = torch.empty_like(order)
+    number[order] = first.cumsum(0) - 1
+    starts = first.nonzero().squeeze(1)
+    times = torch.diff(starts, append=starts.new_full((1,), code.shape[0]))
+    return Distinct(words[:, order[starts]], number, times, order)
 
 
 def found(known: Tensor, wanted: Tensor) -> Tensor:

@@ -1,0 +1,1 @@
+"""Decomposing one whole sequence, without training."""
