@@ -25,7 +25,7 @@ from unlit.image_io import write_image
 HEIGHT, WIDTH, FRAMES = 192, 288, 8
 
 
-def main(out: Path = Path("out/demo"), seed: int = 4) -> None:
+def main(out: Path = Path("out/demo"), seed: int = 4, steps: int = 100) -> None:
     """Make the sequence, decompose it, and write one sheet that shows everything."""
     paint, light = painted_plate(seed), moving_light(seed)
     noise = 0.004 * torch.randn(light.shape, generator=torch.Generator().manual_seed(seed))
@@ -34,7 +34,7 @@ def main(out: Path = Path("out/demo"), seed: int = 4) -> None:
         frames, (frames.amax(1, keepdim=True) < 0.99) & (frames.amin(1, keepdim=True) > 0), "plate"
     )
     print(f"Minimising the energy of {FRAMES} frames of {WIDTH} x {HEIGHT} (no network, no training) ...")
-    result = unlit.decompose_sequence(sequence)
+    result = unlit.decompose_sequence(sequence, steps=steps)
     result.save(out)
     truth = paint.permute(1, 2, 0).numpy()
     write_image(out / "sheet.png", sheet(frames, truth, result.reflectance, result.shadings))

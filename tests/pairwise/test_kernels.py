@@ -11,7 +11,7 @@ from unlit.pairwise import construction
 from unlit.pairwise.bistochastic import ROUNDS, TOLERANCE
 from unlit.pairwise.filtering import TorchFilter, has_kernels
 from unlit.pairwise.lattice import PermutohedralLattice
-from unlit.pairwise.packing import Packing
+from unlit.pairwise.packing import Packing, distinct
 
 INTERPRETED = os.environ.get("TRITON_INTERPRET") == "1"
 DEVICE = "cpu" if INTERPRETED else "cuda"
@@ -33,7 +33,7 @@ def points(n: int, d: int, dtype: torch.dtype, seed: int = 0) -> torch.Tensor:
 @pytest.mark.parametrize("dtype", [torch.float32, torch.float64])
 @pytest.mark.parametrize("d", [1, 2, 3, 5, 6])
 def test_points_are_located_as_by_plain_torch(d: int, dtype: torch.dtype) -> None:
-    from unlit.pairwise import kernels
+    from unlit.pairwise import construction_kernels as kernels
 
     features = points(1001, d, dtype)
     group = torch.randint(-2, 3, (1001,), device=DEVICE)
@@ -47,7 +47,7 @@ def test_points_are_located_as_by_plain_torch(d: int, dtype: torch.dtype) -> Non
 @pytest.mark.parametrize("dtype", [torch.float32, torch.float64])
 @pytest.mark.parametrize("k", [1, 3, 11])
 def test_the_filter_equals_plain_torch(k: int, dtype: torch.dtype) -> None:
-    from unlit.pairwise.kernels import TritonFilter
+    from unlit.pairwise.filtering_kernels import TritonFilter
 
     lattice = PermutohedralLattice(points(3000, 5, dtype))
     values = torch.randn(3000, k, device=DEVICE, dtype=dtype)
@@ -58,7 +58,7 @@ def test_the_filter_equals_plain_torch(k: int, dtype: torch.dtype) -> None:
 
 @pytest.mark.parametrize("dtype", [torch.float32, torch.float64])
 def test_the_bistochastic_scale_equals_that_of_plain_torch(dtype: torch.dtype) -> None:
-    from unlit.pairwise.kernels import TritonFilter
+    from unlit.pairwise.filtering_kernels import TritonFilter
 
     structure = PermutohedralLattice(points(3000, 5, dtype)).structure
     fast, plain = (f(structure).bistochastic(ROUNDS, TOLERANCE) for f in (TritonFilter, TorchFilter))
@@ -68,7 +68,7 @@ def test_the_bistochastic_scale_equals_that_of_plain_torch(dtype: torch.dtype) -
 
 @pytest.mark.parametrize("size", [0.0, 1e-20, 1e20])
 def test_values_of_any_size_are_summed(size: float) -> None:
-    from unlit.pairwise.kernels import TritonFilter
+    from unlit.pairwise.filtering_kernels import TritonFilter
 
     lattice = PermutohedralLattice(points(500, 3, torch.float32))
     values = size * torch.randn(500, 2, device=DEVICE)
@@ -83,3 +83,18 @@ def test_repetitions_agree_to_the_last_bit() -> None:
     first = lattice.filter(values)
     assert all(torch.equal(first, other.filter(values)) for other in (lattice, again, lattice))
     assert torch.equal(lattice.bistochastic_scale(), again.bistochastic_scale())
+
+
+@pytest.mark.parametrize("d", [1, 2, 5, 6])
+def test_corners_of_simplices_are_those_of_plain_torch(d: int) -> None:
+    from unlit.pairwise import construction_kernels as kernels
+
+    features = points(2000, d, torch.float64) - 2
+    group = torch.randint(-2, 3, (2000,), device=DEVICE)
+    group_range, *cells = construction._ranges(features, group)
+    packing = Packing([group_range, *cells, *[(0, d)] * d])
+    vertices = Packing([group_range, *[((d + 1) * low - 3 * d, (d + 1) * high + 3 * d) for low, high in cells]])
+    simplices = distinct(construction._located(features.cpu(), group.cpu(), packing)[0]).rows
+    steps = vertices.steps(construction._axis_steps(d))
+    fast = kernels.corners(simplices.to(DEVICE), packing, steps.to(DEVICE), vertices)
+    assert torch.equal(fast.cpu(), construction._corners(simplices, packing, steps, vertices))

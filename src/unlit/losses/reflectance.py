@@ -20,12 +20,9 @@ from unlit.pairwise.pairwise import DensePairs
 
 def dense_reflectance_term(pairs: DensePairs, log_reflectance: Tensor) -> Tensor:
     """Return L_rs for log_reflectance (m, 3, h, w): every valid pixel with every other, at a cost linear in n."""
-    channels = log_reflectance.shape[1]
-    values = log_reflectance.permute(0, 2, 3, 1).reshape(-1, channels)
-    if pairs.pixels is not None:
-        values = values[pairs.pixels]
+    values = log_reflectance.permute(0, 2, 3, 1).reshape(-1, log_reflectance.shape[1])
     total: Tensor = _QuadraticForm.apply(values.to(pairs.scale.dtype), pairs)  # type: ignore[no-untyped-call]  # torch's
-    return total / values.numel()
+    return total / (pairs.lattice.n * values.shape[1])
 
 
 def local_reflectance_term(pairs: list[NeighborPairs], log_reflectance: Tensor) -> Tensor:
@@ -42,8 +39,10 @@ class _QuadraticForm(torch.autograd.Function):
 
     @staticmethod
     def forward(ctx: Any, values: Tensor, pairs: DensePairs) -> Tensor:
+        ctx.pixels, ctx.shape = pairs.pixels, values.shape
+        values = values.detach() if pairs.pixels is None else values.detach()[pairs.pixels]
         # Only differences matter: around their mean the values are small, and so is the rounding.
-        values = values.detach() - values.detach().mean(0)
+        values = values - values.mean(0)
         scale = pairs.scale[:, None]
         product = pairs.row_sums[:, None] * values - scale * pairs.lattice.filter_untracked(scale * values)
         ctx.save_for_backward(product)
@@ -52,4 +51,8 @@ class _QuadraticForm(torch.autograd.Function):
     @staticmethod
     def backward(ctx: Any, *grads: Tensor) -> tuple[Tensor, None]:
         (product,) = ctx.saved_tensors
-        return 2 * grads[0] * product, None
+        gradient = 2 * grads[0] * product
+        if ctx.pixels is None:
+            return gradient, None
+        # No pixel comes twice, so each row is written once; torch's own way of undoing an indexing must add.
+        return gradient.new_zeros(ctx.shape).index_copy_(0, ctx.pixels, gradient), None

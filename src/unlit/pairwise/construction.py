@@ -12,7 +12,7 @@ import math
 import torch
 from torch import Tensor
 
-from unlit.pairwise.embedding import chunks, corner_axes, lifted, located
+from unlit.pairwise.embedding import chunks, corner_axes, lift_matrix, located
 from unlit.pairwise.filtering import Structure, has_kernels
 from unlit.pairwise.packing import Packing, Range, distinct, found
 
@@ -35,7 +35,7 @@ def build_structure(features: Tensor, group: Tensor) -> Structure:
     # Corners lie at most d beyond their cell, the bridges between them d beyond that, and their neighbors d more.
     vertex_packing = Packing([group_range, *[((d + 1) * low - 3 * d, (d + 1) * high + 3 * d) for low, high in cells]])
     steps = vertex_packing.steps(_axis_steps(d)).to(features.device)
-    occupied, corners, _, _ = distinct(_corners(packing.columns(simplices), steps, vertex_packing))
+    occupied, corners, _, _ = distinct(_corners(simplices, packing, steps, vertex_packing))
     corners = corners.reshape(d + 1, -1).T.to(torch.int32).contiguous()
     neighbors = _neighbors(_with_bridges(occupied, steps), steps).to(torch.int32)
     return Structure(weights, simplex, order, corners, neighbors)
@@ -48,9 +48,9 @@ def _located(features: Tensor, group: Tensor, packing: Packing) -> tuple[Tensor,
     """
     n, d = features.shape
     if features.is_cuda and packing.word_count == 1 and has_kernels():
-        from unlit.pairwise import kernels
+        from unlit.pairwise import construction_kernels
 
-        return kernels.located(features, group, packing)
+        return construction_kernels.located(features, group, packing)
     weights = features.new_empty(n, d + 1)
     words = torch.empty(packing.word_count, n, dtype=torch.int64, device=features.device)
     for part in chunks(n, features.device):
@@ -60,11 +60,16 @@ def _located(features: Tensor, group: Tensor, packing: Packing) -> tuple[Tensor,
     return words, weights
 
 
-def _corners(columns: Tensor, steps: Tensor, packing: Packing) -> Tensor:
-    """Return the corners (t, (d + 1) s) of simplices, color after color, from the columns (2 d + 1, s) that name them.
+def _corners(simplices: Tensor, simplex_packing: Packing, steps: Tensor, packing: Packing) -> Tensor:
+    """Return the corners (t, (d + 1) s) of simplices (t, s), color after color.
 
     The simplex is walked around: each corner is one step along some axis from the one before.
     """
+    if simplices.is_cuda and simplex_packing.word_count == packing.word_count == 1 and has_kernels():
+        from unlit.pairwise import construction_kernels
+
+        return construction_kernels.corners(simplices, simplex_packing, steps, packing)
+    columns = simplex_packing.columns(simplices)
     d = columns.shape[0] // 2
     rank = columns[d + 1 :]
     last = d * (d + 1) // 2 - rank.sum(0, keepdim=True)  # the ranks are 0 to d in some order
@@ -118,7 +123,7 @@ def _ranges(features: Tensor, group: Tensor) -> list[Range]:
     if not bool(torch.isfinite(torch.cat([low, high])).all()):
         raise ValueError("features hold NaN or infinite values; leave such points out of the lattice")
     # A lifted coordinate is linear in the features, so its bounds are sums of the bounds that each gives alone.
-    lift = lifted(torch.eye(d, dtype=torch.float64))[:d]
+    lift = lift_matrix(d)[:, :d].T
     alone = torch.stack([lift * low, lift * high]) / (d + 1)
     # Rounding moves a coordinate by half a cell at most, the return to the hyperplane by one more.
     lows, highs = alone.amin(0).sum(1).tolist(), alone.amax(0).sum(1).tolist()

@@ -1,8 +1,8 @@
 """Where a point lies in the permutohedral lattice: its simplex and its weights in it (Adams et al. 2010, Sec. 3).
 
-Shapes: n points, d features. A point is lifted onto the hyperplane of d + 1 coordinates that
-sum to zero. The lattice's vertices there have integer coordinates, all of one vertex alike modulo d + 1; that common
-remainder is the vertex's *color*, and the d + 1 vertices of a simplex have one of each. A simplex is named by
+Shapes: n points, d features. A point is lifted onto the hyperplane of d + 1 coordinates that sum to zero. The lattice's
+vertices there have integer coordinates, all of one vertex alike modulo d + 1; that common remainder is the vertex's
+*color*, and the d + 1 vertices of a simplex have one of each. A simplex is named by
 
 - `cell` (d + 1, n): coordinates of its vertex of color 0, divided by d + 1;
 - `rank` (d + 1, n): the order, from the largest, of the point's offsets from that vertex along each coordinate.
@@ -14,6 +14,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterator
+from functools import cache
 from typing import NamedTuple
 
 import torch
@@ -21,6 +22,10 @@ from torch import Tensor
 
 CHUNK = 1 << 16
 """Points lifted at once on a CPU: the temporaries of a chunk stay in the cache."""
+
+
+MOST_FEATURES = 64
+"""Ranks are counted in int8, and on the way to the hyperplane may go half as far again as d."""
 
 
 class Location(NamedTuple):
@@ -47,6 +52,12 @@ def lifted(features: Tensor) -> Tensor:
         torch.sub(total, step * j, out=points[j])
         total += step
     return points
+
+
+@cache
+def lift_matrix(d: int) -> Tensor:
+    """Return the matrix (d, d + 1), float64, by which features, as rows, are multiplied to be lifted."""
+    return lifted(torch.eye(d, dtype=torch.float64)).T.contiguous()
 
 
 def located(features: Tensor) -> Location:

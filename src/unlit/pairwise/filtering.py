@@ -5,7 +5,7 @@ Shapes: n points, v vertices, d features, k channels. Point p lies in simplex `s
 `A @ vertex_values` and splatting its transpose. Nothing here is tracked for gradients; `lattice` gives them.
 
 Plain torch serves any device and is the reference that the faster ways are tested against: SciPy's compressed rows on a
-CPU (benchmarks/dense_term.py has the ratio), the kernels of `kernels.py` on a CUDA device.
+CPU (benchmarks/dense_term.py has the ratio), the kernels of `filtering_kernels.py` on a CUDA device.
 """
 
 from __future__ import annotations
@@ -146,7 +146,7 @@ def best_filter(structure: Structure) -> TorchFilter:
     if device == "cpu":
         return SciPyFilter(structure)
     if device == "cuda" and has_kernels():
-        from unlit.pairwise.kernels import TritonFilter
+        from unlit.pairwise.filtering_kernels import TritonFilter
 
         return TritonFilter(structure)
     return TorchFilter(structure)

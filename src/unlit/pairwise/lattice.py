@@ -15,6 +15,7 @@ from torch import Tensor
 
 from unlit.pairwise.bistochastic import ROUNDS, TOLERANCE, Bistochastic
 from unlit.pairwise.construction import build_structure
+from unlit.pairwise.embedding import MOST_FEATURES
 from unlit.pairwise.filtering import best_filter
 
 
@@ -29,6 +30,8 @@ class PermutohedralLattice:
     def __init__(self, features: Tensor, group: Tensor | None = None) -> None:
         if features.ndim != 2 or 0 in features.shape:
             raise ValueError(f"features must be (n, d), with n and d at least 1, not {tuple(features.shape)}")
+        if features.shape[1] > MOST_FEATURES:
+            raise ValueError(f"features must be at most {MOST_FEATURES} for each point, not {features.shape[1]}")
         features = features.detach()
         if features.dtype not in (torch.float32, torch.float64):
             features = features.float()

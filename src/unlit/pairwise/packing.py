@@ -53,11 +53,18 @@ class Packing:
         """Return the rows (t, n) of columns, each (n,) integers inside its range."""
         words = self.steps(columns)
         for word in range(self.word_count):
-            base = sum(v * low for v, low, w in zip(self.place_values, self.lows, self.word, strict=True) if w == word)
-            # Ranges far from zero may not let this, nor what it is taken from, fit into an int64. Both are right modulo
-            # 2⁶⁴, and so is their difference, which fits.
-            words[word] -= (base + 2**63) % 2**64 - 2**63
+            words[word] -= self.base(word)
         return words
+
+    def base(self, word: int) -> int:
+        """Return what a word would be with every column at its lowest; that is taken off, to make it zero.
+
+        Ranges far from zero may not let this, nor what it is taken from, fit into an int64. Both are right modulo 2⁶⁴,
+        and so is their difference, which fits.
+        """
+        parts = zip(self.place_values, self.lows, self.word, strict=True)
+        base = sum(value * low for value, low, own in parts if own == word)
+        return (base + 2**63) % 2**64 - 2**63
 
     def steps(self, columns: Sequence[Tensor]) -> Tensor:
         """Return differences of rows (t, n), to be added to rows; columns may be negative."""

@@ -1,6 +1,6 @@
-"""The lattice's work on a CUDA device, in Triton: locating points, filtering, the bistochastic scale.
+"""The lattice's filter and its bistochastic scale on a CUDA device, in Triton.
 
-Shapes: n points, v vertices, d + 1 colors, k channels. tests/pairwise/test_kernels.py holds each to its plain form.
+Shapes: n points, v vertices, d + 1 colors, k channels. tests/pairwise/test_kernels.py holds them to `filtering.py`.
 
 Splatting adds millions of numbers onto thousands of vertices in an order that no one controls; float sums would differ
 in their last bits from run to run. The sums are kept as 64-bit integers, in units so small that nothing is lost next to
@@ -20,88 +20,19 @@ import triton.language as tl
 from torch import Tensor
 
 from unlit.pairwise.bistochastic import Bistochastic, step_factors
-from unlit.pairwise.embedding import lifted
 from unlit.pairwise.filtering import Structure, TorchFilter
-from unlit.pairwise.packing import Packing
 
 BLOCK = 256
 """Points or vertices a program handles."""
 
-LOCATED_BLOCK = 64
-"""Points a program locates; each takes a row of registers."""
+RUN, RUNS = 8, 64
+"""Points that a lane splats one after another, and lanes of a program."""
 
 FIXED_BITS = 62
 """Bits of a fixed-point sum: n values of the largest size must fit."""
 
-RUN, RUNS = 8, 64
-"""Points that a lane splats one after another, and lanes of a program."""
-
 FIRST_LOOK = 10
 """Rounds of the bistochastic scale before the first look, a wait for the device, at how far it is."""
-
-
-@triton.jit
-def _locate(
-    features, group, group_stride, lift, places, codes, weights, n, base,
-    d: tl.constexpr, padded: tl.constexpr, block: tl.constexpr,
-):  # fmt: skip
-    """`embedding.located` and the packing of its answer, a row of `padded` >= d + 1 columns for each point."""
-    point = tl.program_id(0).to(tl.int64) * block + tl.arange(0, block)
-    inside = point < n
-    column = tl.arange(0, padded)
-    real = (column <= d)[None, :]
-    x = tl.zeros([block, padded], tl.float64)
-    for i in tl.static_range(d):
-        feature = tl.load(features + point * d + i, inside, 0.0).to(tl.float64)
-        x += feature[:, None] * tl.load(lift + i * padded + column)[None, :]
-    cell = tl.floor(x / (d + 1) + 0.5)
-    offset = x - cell * (d + 1)
-    rank = tl.zeros([block, padded], tl.int32)
-    for j in tl.static_range(d + 1):
-        other = tl.sum(tl.where(column[None, :] == j, offset, 0.0), 1)[:, None]
-        rank += ((other > offset) | ((other == offset) & (j < column)[None, :])).to(tl.int32)
-    turned = rank + tl.sum(tl.where(real, cell, 0.0), 1).to(tl.int32)[:, None]
-    wrap = (turned < 0).to(tl.int32) - (turned > d).to(tl.int32)
-    rank = turned + wrap * (d + 1)
-    cell += wrap
-    offset = (offset - wrap * (d + 1)) / (d + 1)
-
-    own = weights + point * (d + 1)
-    first = tl.sum(tl.where(real & (rank == 0), offset, 0.0), 1)
-    before = first
-    for r in tl.static_range(1, d + 1):
-        after = tl.sum(tl.where(real & (rank == r), offset, 0.0), 1)
-        tl.store(own + (d + 1 - r), (before - after).to(weights.dtype.element_ty), inside)
-        before = after
-    tl.store(own, (1 + before - first).to(weights.dtype.element_ty), inside)
-
-    code = tl.load(group + point * group_stride, inside, 0).to(tl.int64) * tl.load(places + 2 * padded) - base
-    code += tl.sum(cell.to(tl.int64) * tl.load(places + column)[None, :], 1)
-    code += tl.sum(rank.to(tl.int64) * tl.load(places + padded + column)[None, :], 1)
-    tl.store(codes + point, code, inside)
-
-
-def located(features: Tensor, group: Tensor, packing: Packing) -> tuple[Tensor, Tensor]:
-    """Return each point's simplex, packed in one word (1, n), and its weights, as `construction._located` does."""
-    n, d = features.shape
-    padded = triton.next_power_of_2(d + 1)
-    lift = torch.zeros(d, padded, dtype=torch.float64)
-    lift[:, : d + 1] = lifted(torch.eye(d, dtype=torch.float64)).T
-    values = packing.place_values
-    places = torch.zeros(2 * padded + 1, dtype=torch.int64)  # of the cells, of the ranks, of the group
-    places[:d] = torch.tensor(values[1 : d + 1])
-    places[padded : padded + d] = torch.tensor(values[d + 1 :])
-    places[-1] = values[0]
-    base = sum(low * value for low, value in zip(packing.lows, values, strict=True))
-    codes = torch.empty(1, n, dtype=torch.int64, device=features.device)
-    weights = features.new_empty(n, d + 1)
-    tables = (lift.to(features.device), places.to(features.device))
-    grid = (triton.cdiv(n, LOCATED_BLOCK),)
-    _locate[grid](
-        features.contiguous(), group, group.stride(0), *tables, codes, weights, n, base,
-        d=d, padded=padded, block=LOCATED_BLOCK,
-    )  # fmt: skip
-    return codes, weights
 
 
 @triton.jit
@@ -113,13 +44,14 @@ def _unit(largest, room):
 
 @triton.jit
 def _splat(
-    values, largest, weights, simplex, corners, sums, n, room, channel,
+    values, largest, weights, simplex, corners, sums, n, room,
     k: tl.constexpr, width: tl.constexpr, padded: tl.constexpr, run: tl.constexpr, block: tl.constexpr,
 ):  # fmt: skip
     """Each lane adds up a run of points, sorted by simplex, and hands its sums on where the simplex changes.
 
     That takes a fraction of the additions in memory, and keeps the many points of one simplex from queuing there.
     """
+    channel = tl.program_id(1)
     first = (tl.program_id(0).to(tl.int64) * block + tl.arange(0, block)) * run
     color = tl.arange(0, padded)
     real = (color < width)[None, :]
@@ -203,12 +135,13 @@ def _sliced(blurred, weights, corner, point, inside, v, channel, k: tl.constexpr
 
 @triton.jit
 def _slice(
-    blurred, gain, weights, simplex, corners, values, n, v, channel,
+    blurred, gain, weights, simplex, corners, values, n, v,
     k: tl.constexpr, width: tl.constexpr, block: tl.constexpr,
 ):  # fmt: skip
     point = tl.program_id(0).to(tl.int64) * block + tl.arange(0, block)
     inside = point < n
     corner = corners + tl.load(simplex + point, inside, 0).to(tl.int64) * width
+    channel = tl.program_id(1)
     total = _sliced(blurred, weights, corner, point, inside, v, channel, k, width)
     tl.store(values + point * k + channel, total * tl.load(gain), inside)
 
@@ -254,19 +187,8 @@ class TritonFilter(TorchFilter):
         ordered = values[self._order]
         blurred = self._blurred(ordered, torch.linalg.vector_norm(values, math.inf), sums[0], buffers)
         result = torch.empty_like(ordered)
-        for channel in range(k):
-            _slice[self._over(BLOCK)](
-                blurred,
-                self._gain,
-                *self._on_points,
-                result,
-                self._n,
-                self._v,
-                channel,
-                k=k,
-                width=self._width,
-                block=BLOCK,
-            )
+        shape = {"k": k, "width": self._width, "block": BLOCK}
+        _slice[self._over(BLOCK, k)](blurred, self._gain, *self._on_points, result, self._n, self._v, **shape)
         return self._in_callers_order(result)
 
     def bistochastic(self, rounds: int, tolerance: float) -> Bistochastic:
@@ -301,8 +223,7 @@ class TritonFilter(TorchFilter):
         """Return both orders of the blur (2, v, k) of the splat of sorted values (n, k), none larger than `largest`."""
         k, d, room = values.shape[1], self._axes - 1, FIXED_BITS - self._n.bit_length()
         shape = {"k": k, "width": self._width, "padded": triton.next_power_of_2(self._width), "run": RUN, "block": RUNS}
-        for channel in range(k):
-            _splat[self._over(RUN * RUNS)](values, largest, *self._on_points, sums, self._n, room, channel, **shape)
+        _splat[self._over(RUN * RUNS, k)](values, largest, *self._on_points, sums, self._n, room, **shape)
         grid = (triton.cdiv(self._v * k, BLOCK), 2)
         before, stride = sums, 0  # both orders start from the same sums
         for turn, axis in enumerate(range(0, self._axes, 2)):
@@ -314,9 +235,9 @@ class TritonFilter(TorchFilter):
             before, stride = after, self._v * k
         return before
 
-    def _over(self, block: int) -> tuple[int]:
-        """Return the grid over all points, `block` to a program."""
-        return (triton.cdiv(self._n, block),)
+    def _over(self, block: int, k: int = 1) -> tuple[int, int]:
+        """Return the grid over all points, `block` to a program, and over k channels."""
+        return triton.cdiv(self._n, block), k
 
     def _in_callers_order(self, values: Tensor) -> Tensor:
         result = torch.empty_like(values)
