@@ -112,11 +112,13 @@ def test_dense_reflectance_is_close_to_the_exact_bistochastic_form() -> None:
         assert abs(float(dense_reflectance_term(pairs, r) / slow) - 1) < 0.1
 
 
-def test_gradient_of_dense_reflectance_is_that_of_its_value() -> None:
+@pytest.mark.parametrize("masked", [True, False])
+def test_first_and_second_derivatives_of_dense_reflectance_are_those_of_its_value(masked: bool) -> None:
     frames, mask = scene(2, 4, 5)
-    pairs = dense_pairs(frames, mask)
+    pairs = dense_pairs(frames, mask if masked else torch.ones_like(mask))
     r = logs(2, 3, 4, 5).requires_grad_()
     torch.autograd.gradcheck(lambda t: dense_reflectance_term(pairs, t), (r,))
+    torch.autograd.gradgradcheck(lambda t: dense_reflectance_term(pairs, t), (r,))
 
 
 @pytest.mark.parametrize("dtype", [torch.float32, torch.float64])

@@ -39,20 +39,29 @@ class _QuadraticForm(torch.autograd.Function):
 
     @staticmethod
     def forward(ctx: Any, values: Tensor, pairs: DensePairs) -> Tensor:
-        ctx.pixels, ctx.shape = pairs.pixels, values.shape
-        values = values.detach() if pairs.pixels is None else values.detach()[pairs.pixels]
-        # Only differences matter: around their mean the values are small, and so is the rounding.
-        values = values - values.mean(0)
-        scale = pairs.scale[:, None]
-        product = pairs.row_sums[:, None] * values - scale * pairs.lattice.filter_untracked(scale * values)
-        ctx.save_for_backward(product)
-        return (values * product).sum().clamp_min(0)  # a sum of squares; rounding alone could make it negative
+        centered, product = _centered_and_product(values, pairs)
+        ctx.pairs = pairs
+        ctx.save_for_backward(values, product)
+        return (centered * product).sum().clamp_min(0)  # a sum of squares; rounding alone could make it negative
 
     @staticmethod
     def backward(ctx: Any, *grads: Tensor) -> tuple[Tensor, None]:
-        (product,) = ctx.saved_tensors
+        values, product = ctx.saved_tensors
+        if torch.is_grad_enabled():  # somebody asks for second derivatives, and the saved product has no graph
+            _, product = _centered_and_product(values, ctx.pairs)
         gradient = 2 * grads[0] * product
-        if ctx.pixels is None:
+        if ctx.pairs.pixels is None:
             return gradient, None
         # No pixel comes twice, so each row is written once; torch's own way of undoing an indexing must add.
-        return gradient.new_zeros(ctx.shape).index_copy_(0, ctx.pixels, gradient), None
+        return torch.zeros_like(values).index_copy(0, ctx.pairs.pixels, gradient), None
+
+
+def _centered_and_product(values: Tensor, pairs: DensePairs) -> tuple[Tensor, Tensor]:
+    """Return r and (D − Ŵ) r for the valid ones of values (m h w, c).
+
+    Only differences of r matter: around their mean the values are small, and so is the rounding.
+    """
+    chosen = values if pairs.pixels is None else values[pairs.pixels]
+    centered = chosen - chosen.mean(0)
+    scale = pairs.scale[:, None]
+    return centered, pairs.row_sums[:, None] * centered - scale * pairs.lattice.filter(scale * centered)

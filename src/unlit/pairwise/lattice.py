@@ -67,10 +67,6 @@ class PermutohedralLattice:
         """Return that scale with the row sums it reached and the filterings it took."""
         return self._filter.bistochastic(rounds, tolerance)
 
-    def filter_untracked(self, values: Tensor) -> Tensor:
-        """Return W values as `filter` does, checking nothing and recording no gradient."""
-        return self._filter(values)
-
 
 class _Filter(torch.autograd.Function):
     """W as a symmetric linear map."""
@@ -78,7 +74,7 @@ class _Filter(torch.autograd.Function):
     @staticmethod
     def forward(ctx: Any, values: Tensor, lattice: PermutohedralLattice) -> Tensor:
         ctx.lattice = lattice
-        return lattice.filter_untracked(values.detach())
+        return lattice._filter(values.detach())
 
     @staticmethod
     def backward(ctx: Any, *grads: Tensor) -> tuple[Tensor, None]:
