@@ -46,7 +46,8 @@ def main(out: Path = Path("out/demo"), seed: int = 4, steps: int = 100) -> None:
     print("Error of the reflectance against the paint (mean square, after the best scale; smaller is better):")
     for name, guess in guesses.items():
         print(f"  {name:22} {scaled_error(guess, truth):.5f}")
-    print(f"Frames, reflectance, shadings and the truth side by side: {out / 'sheet.png'}")
+    print(f"A sheet of three of the frames: {out / 'sheet.png'}")
+    print("Its columns: the frame; the reflectance found, as bright as the paint; the frame's shading; the paint.")
 
 
 def painted_plate(seed: int) -> Tensor:

@@ -19,12 +19,13 @@ if TYPE_CHECKING:
     from unlit.model.decomposition import Decomposition
     from unlit.model.unet import UNet
     from unlit.pairwise.lattice import PermutohedralLattice
-    from unlit.pairwise.pairwise import build_pairwise
+    from unlit.pairwise.pairwise import PairwiseSettings, build_pairwise
     from unlit.sequence.decompose import decompose_sequence
 
 __all__ = [
     "Decomposition",
     "EnergySettings",
+    "PairwiseSettings",
     "PermutohedralLattice",
     "Sequence",
     "UNet",
@@ -41,6 +42,7 @@ __all__ = [
 _HOME = {
     "Decomposition": "unlit.model.decomposition",
     "EnergySettings": "unlit.losses.energy",
+    "PairwiseSettings": "unlit.pairwise.pairwise",
     "PermutohedralLattice": "unlit.pairwise.lattice",
     "Sequence": "unlit.data.sequence",
     "UNet": "unlit.model.unet",
@@ -55,11 +57,12 @@ _HOME = {
 }
 
 
-def __getattr__(name: str) -> Any:
-    if name not in _HOME:
-        raise AttributeError(f"module 'unlit' has no attribute {name!r}")
-    return getattr(import_module(_HOME[name]), name)
+if not TYPE_CHECKING:  # type checkers see the imports above, and so a name that does not exist
 
+    def __getattr__(name: str) -> Any:
+        if name not in _HOME:
+            raise AttributeError(f"module 'unlit' has no attribute {name!r}")
+        return getattr(import_module(_HOME[name]), name)
 
-def __dir__() -> list[str]:
-    return sorted([*globals(), *__all__])
+    def __dir__() -> list[str]:
+        return ["__version__", *__all__]

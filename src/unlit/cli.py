@@ -6,6 +6,7 @@ to files. Exit codes: 0 done, 2 wrong usage or input, 1 failure.
 
 from __future__ import annotations
 
+import os
 import sys
 from collections.abc import Sequence as Arguments
 from pathlib import Path
@@ -34,7 +35,7 @@ def sequence(
     Args:
         folder: Frames of one fixed view under changing light, or a saved sequence.
         out: Folder for the pictures; made if missing.
-        format: PNG and TIFF are sRGB-encoded with 16 bits, EXR is linear.
+        format: PNG is for looking at (16 bits, sRGB-encoded); TIFF and EXR hold the exact linear values.
         encoding: How the frames are encoded, where their files do not say.
         pattern: Which of the folder's pictures are frames, e.g. "light*".
         steps: Steps of the minimisation; fewer are quicker and coarser.
@@ -42,28 +43,39 @@ def sequence(
         force: Write into a folder that has something in it already.
         quiet: Show no progress.
     """
-    if out.exists() and (not out.is_dir() or any(out.iterdir())) and not force:
-        raise ValueError(f"{out} exists and is not empty; choose another folder, or say --force")
+    _check_out(out, folder, force=force)
     from rich.console import Console
+    from rich.markup import escape
     from rich.progress import Progress, TimeRemainingColumn
 
+    from unlit.data.sequence import load_sequence
     from unlit.sequence.decompose import decompose_sequence
 
     console = Console(stderr=True, quiet=quiet)
     with Progress(*Progress.get_default_columns()[:3], TimeRemainingColumn(), console=console, transient=True) as bar:
-        task = bar.add_task(f"{folder.name}", total=steps)
+        task = bar.add_task(escape(folder.name), total=steps)
+        frames = load_sequence(folder, encoding=encoding, pattern=pattern)
         result = decompose_sequence(
-            folder,
-            steps=steps,
-            size=size,
-            encoding=encoding,
-            pattern=pattern,
-            progress=lambda done, _: bar.update(task, completed=done),
+            frames, steps=steps, size=size, progress=lambda done, _: bar.update(task, completed=done)
         )
     result.save(out, format=format)
-    console.print(
-        f"{len(result.shadings)} frames; reflectance: {out / f'{result.name}.reflectance.{format}'}", soft_wrap=True
-    )
+    place = out / f"{result.name}.reflectance.{format}"
+    if frames.dropped:
+        console.print(f"left out, wholly masked: {', '.join(frames.dropped)}", soft_wrap=True, markup=False)
+    console.print(f"{len(result.shadings)} frames; reflectance: {place}", soft_wrap=True, markup=False, highlight=False)
+
+
+def _check_out(out: Path, folder: Path, *, force: bool) -> None:
+    """Refuse, before any work, a place where results cannot or should not go."""
+    if out.resolve() == folder.resolve():
+        raise ValueError(f"{out} holds the frames, and results there would be taken for frames; choose another folder")
+    existing = next(path for path in (out, *out.absolute().parents) if path.exists())
+    if not existing.is_dir():
+        raise ValueError(f"{existing} is not a folder; choose another place for the results")
+    if not os.access(existing, os.W_OK):
+        raise ValueError(f"{existing} may not be written to; choose another place for the results")
+    if existing == out and any(out.iterdir()) and not force:
+        raise ValueError(f"{out} is not empty; choose another folder, or say --force")
 
 
 def main(arguments: Arguments[str] | None = None) -> None:
@@ -82,6 +94,7 @@ def main(arguments: Arguments[str] | None = None) -> None:
     except KeyboardInterrupt:
         print("unlit: interrupted", file=sys.stderr)
         sys.exit(1)
-    except OSError as error:
-        print(f"unlit: {error}", file=sys.stderr)
+    except (OSError, MemoryError, RuntimeError) as error:  # torch's lack of memory is a RuntimeError
+        reason = (str(error) or type(error).__name__).splitlines()[0]
+        print(f"unlit: failed: {reason}", file=sys.stderr)
         sys.exit(1)

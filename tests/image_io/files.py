@@ -44,6 +44,9 @@ def write_raw(path: Path, values: NDArray[Any], numbers: str, channels: list[str
     for name, value in fields.items():
         if isinstance(value, tuple):
             spec.attribute(name.replace("__", ":"), OpenImageIO.TypeDesc(f"float[{len(value)}]"), value)
+        elif isinstance(value, bytes):
+            content = np.frombuffer(value, np.uint8)
+            spec.attribute(name.replace("__", ":"), OpenImageIO.TypeDesc(f"uint8[{len(value)}]"), content)
         else:
             spec[name.replace("__", ":")] = value
     file = OpenImageIO.ImageOutput.create(str(path))

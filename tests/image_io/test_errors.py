@@ -1,11 +1,13 @@
 """What cannot be read is refused in one line that names the file and the remedy, and nothing is printed."""
 
+import os
 import re
 import shutil
 import struct
 import subprocess
 import sys
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import OpenImageIO
@@ -13,8 +15,10 @@ import PIL.Image
 import pytest
 
 from tests.image_io.files import chunk, ihdr, noise, png_bytes, write_raw
-from unlit.image_io import ImageError, read_image, write_image
+from unlit.image_io import ImageError, read_image, reading, write_image
+from unlit.image_io.color_space import CHROMATICITIES
 from unlit.image_io.header import read_header
+from unlit.image_io.icc import srgb_profile
 
 
 def refusal(path: Path, **options: object) -> str:
@@ -112,6 +116,26 @@ def test_no_number_in_a_layer_that_is_not_read_does_no_harm(tmp_path: Path) -> N
     assert read_image(write_raw(tmp_path / "a.exr", values, "float", ["R", "G", "B", "Z"])).pixels.sum() == 6
 
 
+HUGE = [
+    ("a.exr", (1e30, 1e30, 1e30, 1e-20), {}, {}),
+    ("a.tif", (1e20, 1e20, 1e20), {"ICCProfile": srgb_profile("srgb")}, {}),
+    ("a.exr", (3e38, 3e38, 3e38), {"chromaticities": CHROMATICITIES["ap0"]}, {}),
+    ("a.exr", (1e20, 1e20, 1e20), {}, {"encoding": "srgb"}),
+]
+
+
+@pytest.mark.parametrize(("name", "pixel", "fields", "options"), HUGE)
+def test_numbers_too_large_to_convert_are_refused_with_their_place(
+    tmp_path: Path, name: str, pixel: tuple[float, ...], fields: dict[str, Any], options: dict[str, Any]
+) -> None:
+    values = np.ones((400, 300, len(pixel)), np.float32)
+    values[390, 3] = pixel
+    path = write_raw(tmp_path / name, values, "float", list("RGBA"[: len(pixel)]), **fields)
+    message = refusal(path, **options)
+    assert "too large to convert" in message
+    assert "row 390, column 3" in message
+
+
 @pytest.mark.parametrize("suffix", [".png", ".jpg", ".tif", ".exr", ".hdr", ".webp", ".jxl"])
 def test_the_limit_of_pixels_holds_and_can_be_raised(tmp_path: Path, suffix: str) -> None:
     path = write_some(tmp_path / f"a{suffix}")
@@ -148,6 +172,46 @@ def test_a_bomb_is_refused_before_it_takes_memory(tmp_path: Path) -> None:
     )
     names = [str(tmp_path / name) for name in ("a.jxl", "a.png", "a.webp", "a.tif")]
     subprocess.run([sys.executable, "-c", program, *names], check=True)
+
+
+def test_a_chunk_that_claims_to_be_huge_takes_no_memory(tmp_path: Path) -> None:
+    (tmp_path / "a.png").write_bytes(b"\x89PNG\r\n\x1a\n" + struct.pack(">I4s", 2**32 - 1, b"IHDR") + bytes(100))
+    program = (
+        "import sys, resource\nfrom unlit.image_io.header import *\nfrom pathlib import Path\n"
+        "resource.setrlimit(resource.RLIMIT_AS, (3 << 30, 3 << 30))\n"
+        "try:\n    read_header(Path(sys.argv[1]))\nexcept DamagedFileError as error:\n    print(error)\n"
+    )
+    command = [sys.executable, "-c", program, str(tmp_path / "a.png")]
+    assert subprocess.run(command, check=True, capture_output=True, text=True).stdout == "cut short\n"
+    assert "cut short" in refusal(tmp_path / "a.png")
+
+
+@pytest.mark.parametrize("step", ["_checked_header", "_raw_values"])
+def test_a_lack_of_memory_is_an_error_of_the_picture(
+    tmp_path: Path, step: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def fail(*_: Any) -> None:
+        raise MemoryError
+
+    monkeypatch.setattr(reading, step, fail)
+    assert "too large for the memory" in refusal(write_some(tmp_path / "a.png"))
+
+
+def test_a_decoder_that_cannot_start_is_an_error_of_the_picture(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def fail(*_: Any) -> None:
+        raise RuntimeError("Resource temporarily unavailable")
+
+    monkeypatch.setattr(OpenImageIO.ImageInput, "read_image", fail)
+    assert "temporarily unavailable" in refusal(write_some(tmp_path / "a.tif"))
+
+
+@pytest.mark.parametrize("name", ["a\0b.png", "a\ud800.png", "long" * 100 + ".png", os.fsdecode(b"f\xe9.png")])
+def test_a_strange_name_is_refused_in_printable_words(tmp_path: Path, name: str) -> None:
+    with pytest.raises(ImageError) as caught:
+        read_image(tmp_path / name)
+    assert str(caught.value).isprintable()
 
 
 @pytest.mark.parametrize(

@@ -1,3 +1,6 @@
+import os
+import subprocess
+import sys
 from pathlib import Path
 from typing import Any
 
@@ -192,6 +195,27 @@ def test_what_a_format_cannot_hold_is_refused(tmp_path: Path) -> None:
     assert list(tmp_path.iterdir()) == []
 
 
+@pytest.mark.parametrize("sign", [1, -1])
+def test_numbers_that_overflow_are_refused(tmp_path: Path, sign: int) -> None:
+    for name, bits, value in [("a.exr", 32, 1e39), ("a.exr", 16, 65600.0), ("a.tif", 32, 1e39), ("a.exr", 16, 1e39)]:
+        assert "largest" in refusal(tmp_path / name, np.full((4, 4, 3), sign * value), bits=bits)
+    assert "largest" in refusal(tmp_path / "a.exr", picture(4, 4, 3), layers={"b": np.full((4, 4), sign * 1e39)})
+    assert "largest" in refusal(tmp_path / "a.exr", picture(4, 4, 3), alpha=np.full((4, 4), sign * 1e39))
+    assert list(tmp_path.iterdir()) == []
+
+
+def test_the_largest_numbers_that_fit_come_back(tmp_path: Path) -> None:
+    for name, bits, value in [("a.exr", 16, 65504.0), ("a.exr", 32, 3.4e38), ("a.hdr", 32, 1.7e38)]:
+        write_image(tmp_path / name, np.full((4, 4, 3), value), bits=bits)
+        np.testing.assert_allclose(read_image(tmp_path / name).pixels, value, rtol=0.01)
+    assert "largest" in refusal(tmp_path / "a.hdr", np.full((4, 4, 3), 1.8e38))
+
+
+def test_half_floats_reach_white_in_sixteen_bits(tmp_path: Path) -> None:
+    write_image(tmp_path / "a.png", np.ones((2, 2, 3), np.float16), bits=16)
+    assert read_image(tmp_path / "a.png").pixels.min() == 1
+
+
 @pytest.mark.parametrize(
     ("pixels", "words"),
     [
@@ -244,3 +268,68 @@ def test_the_old_file_is_replaced_whole(tmp_path: Path) -> None:
     assert (tmp_path / "link").read_bytes() == b"old" * 100_000
     assert sorted(p.name for p in tmp_path.iterdir()) == ["a.png", "link"]
     np.testing.assert_array_equal(np.asarray(PIL.Image.open(tmp_path / "a.png")), noise(4, 4, 3))
+
+
+WRITE_NOISE = """
+import os, resource, sys
+import numpy as np
+from unlit.image_io import ImageError, write_image
+folder, limit, suffixes = sys.argv[1], int(sys.argv[2]), sys.argv[3:]
+if limit:
+    resource.setrlimit(resource.RLIMIT_FSIZE, (limit, limit))
+for suffix in suffixes:
+    try:
+        write_image(folder + "/a" + suffix, np.random.default_rng(0).random((400, 400, 3)))
+        print(suffix, "no error")
+    except ImageError as error:
+        assert "cannot be written" in str(error), error
+        assert ("ulimit" if limit else "No space left on device") in str(error), error
+    assert os.listdir(folder) == [], suffix
+print("alive")
+"""
+
+
+def test_a_limit_on_the_size_of_files_is_an_error(tmp_path: Path) -> None:
+    command = [sys.executable, "-c", WRITE_NOISE, str(tmp_path), "20000", *WRITABLE_SUFFIXES]
+    done = subprocess.run(command, capture_output=True, text=True, check=False)
+    assert (done.stdout, done.stderr, done.returncode) == ("alive\n", "", 0)
+
+
+@pytest.mark.parametrize("size", ["4k", "200k"])
+def test_a_full_disk_is_an_error(tmp_path: Path, size: str) -> None:
+    in_small_disk = ["unshare", "-rm", "sh", "-c", 'mount -t tmpfs -o size="$0" tmpfs "$1" && shift && exec "$@"', size]
+    try:
+        subprocess.run([*in_small_disk, str(tmp_path), "true"], check=True, capture_output=True)
+    except (OSError, subprocess.CalledProcessError):
+        pytest.skip("needs leave to mount a small disk")
+    program = [sys.executable, "-c", WRITE_NOISE, str(tmp_path), "0", *WRITABLE_SUFFIXES]
+    done = subprocess.run([*in_small_disk, str(tmp_path), *program], capture_output=True, text=True, check=False)
+    assert (done.stdout, done.stderr, done.returncode) == ("alive\n", "", 0)
+
+
+@pytest.mark.parametrize("suffix", WRITABLE_SUFFIXES)
+def test_a_disk_that_finds_itself_full_at_the_end_is_an_error(
+    tmp_path: Path, suffix: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def fail(_: int) -> None:
+        raise OSError(28, "No space left on device")
+
+    monkeypatch.setattr(os, "fsync", fail)
+    assert "No space left" in refusal(tmp_path / f"a{suffix}", picture(4, 4, 3))
+    assert list(tmp_path.iterdir()) == []
+
+
+@pytest.mark.skipif(sys.platform != "linux", reason="other systems have names of text only")
+@pytest.mark.parametrize("suffix", WRITABLE_SUFFIXES)
+def test_a_name_that_is_not_utf8_is_written_and_read(tmp_path: Path, suffix: str) -> None:
+    path = tmp_path / os.fsdecode(b"f\xe9" + suffix.encode())
+    write_image(path, np.full((40, 40, 3), 0.5))
+    assert [os.fsencode(p.name) for p in tmp_path.iterdir()] == [b"f\xe9" + suffix.encode()]
+    np.testing.assert_allclose(read_image(path).pixels, 0.5, atol=0.01)
+
+
+@pytest.mark.parametrize("name", ["a\0b.png", "a\ud800.png"])
+def test_a_name_that_no_file_can_have_is_refused(tmp_path: Path, name: str) -> None:
+    with pytest.raises(ImageError, match="in its name") as caught:
+        write_image(tmp_path / name, picture(2, 2, 3))
+    assert str(caught.value).isprintable()

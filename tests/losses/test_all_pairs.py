@@ -79,3 +79,29 @@ def test_frames_may_come_in_any_order() -> None:
     x, y, p, q = random_case()
     order = torch.tensor([3, 0, 4, 1, 2])
     torch.testing.assert_close(all_pairs_sq_distance(x[order], y, p[order], q), all_pairs_sq_distance(x, y, p, q))
+
+
+@pytest.mark.parametrize("shape", [(), (1, 1, 1, 1), (1, 1, 6, 7), (6, 7), (5, 3, 6, 7), (5, 1, 1, 1)])
+def test_weights_that_broadcast_count_for_every_frame(shape: tuple[int, ...]) -> None:
+    x, y, _, _ = random_case()
+    weight = torch.rand(shape, generator=torch.Generator().manual_seed(3), dtype=torch.float64)
+    full = weight.expand(5, weight.shape[1] if weight.ndim == 4 else 1, 6, 7)
+    expected = reference.all_pairs_sq_distance(x, y, full, full)
+    torch.testing.assert_close(all_pairs_sq_distance(x, y, weight, weight), expected)
+
+
+def test_weights_may_be_integers_and_values_half_precision() -> None:
+    x, y, p, q = random_case()
+    counts = [(255 * (weight > 0)).to(torch.uint8) for weight in (p, q)]
+    expected = reference.all_pairs_sq_distance(x, y, counts[0].double(), counts[1].double())
+    torch.testing.assert_close(all_pairs_sq_distance(x, y, counts[0], counts[1]), expected)
+    half = all_pairs_sq_distance(x.half(), y.half(), p.half(), q.half())
+    assert half.dtype == torch.float32
+    torch.testing.assert_close(half.double(), reference.all_pairs_sq_distance(x, y, p, q), rtol=1e-2, atol=0)
+
+
+def test_values_that_are_not_numbers_do_not_matter_without_weight() -> None:
+    x, y, p, q = random_case()
+    before = all_pairs_sq_distance(x, y, p, q)
+    x, y = torch.where(p == 0, torch.nan, x), torch.where(q == 0, torch.inf, y)
+    torch.testing.assert_close(all_pairs_sq_distance(x, y, p, q), before)

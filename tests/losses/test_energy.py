@@ -292,3 +292,39 @@ def test_a_sequence_that_is_wholly_masked_is_refused() -> None:
     frames, mask = random_sequence()
     with pytest.raises(ValueError, match="every pixel of the sequence is masked"):
         energy(frames, mask & False, random_decomposition())
+
+
+def test_masks_of_any_kind_of_number_mean_valid_or_not() -> None:
+    frames, mask, decomposition = small_case()
+    expected = energy(frames, mask, decomposition).total
+    for other in (255 * mask.to(torch.uint8), 0.5 * mask.float(), -mask.int()):
+        torch.testing.assert_close(energy(frames, other, decomposition).total, expected)
+
+
+def test_frames_in_half_precision_give_nearly_the_energy_of_float32() -> None:
+    frames, mask, decomposition = small_case()
+    half, full = (energy(f, mask, decomposition) for f in (frames.half(), frames.float()))
+    torch.testing.assert_close(half.reconstruction, full.reconstruction, rtol=0.02, atol=0)
+    assert torch.isfinite(half.total)
+
+
+def test_masked_pixels_may_hold_anything() -> None:
+    frames, mask, decomposition = small_case()
+    expected = energy(frames, mask, decomposition).total
+    torch.testing.assert_close(energy(torch.where(mask, frames, torch.nan), mask, decomposition).total, expected)
+
+
+@pytest.mark.parametrize("weight", [-1.0, math.nan, math.inf])
+def test_weights_without_sense_are_refused(weight: float) -> None:
+    with pytest.raises(ValueError, match="shading"):
+        EnergySettings(shading=weight)
+    with pytest.raises(ValueError, match="intensity"):
+        FeatureScales(intensity=weight)
+
+
+def small_case() -> tuple[torch.Tensor, torch.Tensor, Decomposition]:
+    g = torch.Generator().manual_seed(5)
+    frames = 0.1 + 0.8 * torch.rand(3, 3, 10, 12, generator=g)
+    mask = torch.rand(3, 1, 10, 12, generator=g) > 0.2
+    reflectance, shading = (torch.randn(3, c, 10, 12, generator=g) for c in (3, 1))
+    return frames, mask, Decomposition(reflectance, shading, torch.randn(3, 3, generator=g))

@@ -19,6 +19,7 @@ from tests.reference import pairs
 from unlit.image_io import Encoding, read_image
 from unlit.losses.reflectance import dense_reflectance_term
 from unlit.pairwise import construction, embedding
+from unlit.pairwise.bistochastic import ROUNDS
 from unlit.pairwise.features import pixel_features
 from unlit.pairwise.filtering import SciPyFilter, TorchFilter, best_filter, gain
 from unlit.pairwise.lattice import PermutohedralLattice
@@ -384,3 +385,16 @@ def test_groups_that_are_not_one_integer_for_each_point_are_refused(group: Tenso
 def test_values_that_are_not_one_row_for_each_point_are_refused(shape: tuple[int, ...]) -> None:
     with pytest.raises(ValueError, match=r"values must be \(5, k\)"):
         PermutohedralLattice(torch.zeros(5, 2)).filter(torch.zeros(shape))
+
+
+def test_many_points_in_one_place_are_added_up_without_loss() -> None:
+    """A flat sky: one after the other in float32, 300,000 equal numbers would be a thousandth off."""
+    features = torch.cat(
+        [torch.full((300_000, 5), 0.3), torch.rand(500, 5, generator=torch.Generator().manual_seed(0))]
+    )
+    single, double = PermutohedralLattice(features), PermutohedralLattice(features.double())
+    values = torch.full((len(features), 1), 0.1)
+    torch.testing.assert_close(single.filter(values).double(), double.filter(values.double()), rtol=1e-5, atol=0)
+    scaled = single.bistochastic()
+    assert scaled.rounds < ROUNDS
+    assert (scaled.row_sums - 1).abs().max().item() < 1e-5

@@ -234,7 +234,7 @@ def test_pairs_are_constant_even_of_frames_that_carry_gradients(reflectance: Lit
 
 def test_settings_that_mean_nothing_are_refused() -> None:
     for wrong, message in (
-        ({"shading_scales": 0}, "shading_scales must be at least 1, not 0"),
+        ({"shading_scales": 0}, "shading_scales must be from 1 to 16, not 0"),
         ({"reflectance": "sparse"}, "'dense' or 'local', not 'sparse'"),
         ({"shading_factor": "none"}, "'paper' or 'release', not 'none'"),
     ):

@@ -1,5 +1,6 @@
 from __future__ import annotations
 
+import json
 from dataclasses import replace
 from itertools import pairwise
 from pathlib import Path
@@ -12,7 +13,7 @@ from torch import Tensor
 import unlit
 from unlit.data.sequence import SequenceError
 from unlit.losses.energy import EnergySettings, energy
-from unlit.sequence.solve import SETTINGS, _bright, carried_to_full_size, solved_sequence
+from unlit.sequence.solve import SETTINGS, _bright, reflectance_of, solved_sequence
 
 
 def plate(m: int = 5, h: int = 24, w: int = 32, seed: int = 0) -> tuple[Tensor, Tensor]:
@@ -98,7 +99,7 @@ def test_pixels_never_valid_get_a_guess_and_not_a_hole() -> None:
     mask = torch.ones_like(frames[:, :1], dtype=torch.bool)
     mask[:, :, 4:6, 4:6] = False
     solved = solved_sequence(frames, mask, steps=5)
-    assert torch.isfinite(carried_to_full_size(frames, mask, solved)).all()
+    assert torch.isfinite(reflectance_of(frames, mask, solved, mask)).all()
     result = unlit.decompose_sequence(unlit.Sequence(frames, mask, "hole"), steps=5, size=8)
     assert np.isfinite(result.shadings).all()
 
@@ -136,3 +137,50 @@ def test_a_real_object_loses_its_shading(shared_data: Path) -> None:
 
     ours = error(solved_sequence(small, mask).reflectance[0])
     assert ours < 0.7 * min(error(small.median(0).values), *(error(frame) for frame in small))
+
+
+@pytest.mark.parametrize(("h", "w", "steps", "size"), [(16, 16, 400, 384), (1, 50, 100, 384), (24, 32, 100, 8)])
+def test_more_steps_than_needed_do_no_harm(h: int, w: int, steps: int, size: int) -> None:
+    paint = 0.1 + 0.8 * torch.rand(1, 3, h, w, generator=torch.Generator().manual_seed(0))
+    frames = paint * torch.tensor([1.0, 0.5, 0.7])[:, None, None, None]
+    sequence = unlit.Sequence(frames, torch.ones(3, 1, h, w, dtype=torch.bool), "s")
+    few, many = (unlit.decompose_sequence(sequence, steps=k, size=size).reflectance for k in (60, steps))
+    assert many.min() > 0.02
+    np.testing.assert_allclose(many, few, rtol=0.2)
+
+
+def test_all_but_the_brightest_hundredth_is_below_one_at_any_size() -> None:
+    frames, _ = plate(4, 48, 64)
+    sequence = unlit.Sequence(frames, torch.ones(4, 1, 48, 64, dtype=torch.bool), "plate")
+    for size in (16, 384):
+        brightest = unlit.decompose_sequence(sequence, steps=10, size=size).reflectance.max(axis=-1)
+        assert 0.985 <= (brightest <= 1.0001).mean() <= 1
+
+
+def test_dark_sequences_keep_their_digits_in_png(tmp_path: Path) -> None:
+    frames, _ = plate(3, 16, 16)
+    mask = torch.ones(3, 1, 16, 16, dtype=torch.bool)
+    dark = unlit.decompose_sequence(unlit.Sequence(1e-5 * frames, mask, "dark"), steps=5)
+    dark.save(tmp_path)
+    scale = json.loads((tmp_path / "dark.unlit.json").read_text())["files"]["0001.shading.png"]["scale"]
+    shading = unlit.read_image(tmp_path / "0001.shading.png").pixels * np.float32(scale)
+    assert np.isclose(shading, dark.shadings[0], rtol=2e-3).mean() > 0.99
+
+
+def test_a_masked_background_looks_as_in_the_frames_and_not_brighter() -> None:
+    """As around an object: black in the frames, never valid, so nothing says what it is."""
+    frames, _ = plate(3, 48, 48)
+    mask = torch.zeros(3, 1, 48, 48, dtype=torch.bool)
+    mask[:, :, 12:36, 12:36] = True
+    for size in (24, 384):
+        sequence = unlit.Sequence(torch.where(mask, frames, 0), mask, "object")
+        reflectance = unlit.decompose_sequence(sequence, steps=20, size=size).reflectance
+        assert reflectance[:8].max() < 0.1 * reflectance[16:32, 16:32].mean()
+
+
+def test_pictures_of_another_format_are_refused_before_anything_is_written(tmp_path: Path) -> None:
+    frames, _ = plate(2, 8, 8)
+    result = unlit.decompose_sequence(unlit.Sequence(frames, frames[:, :1] > 0, "plate"), steps=1)
+    with pytest.raises(SequenceError, match="png, tiff, exr"):
+        result.save(tmp_path / "out", format="jpg")  # type: ignore[arg-type]  # what is tested
+    assert not (tmp_path / "out").exists()

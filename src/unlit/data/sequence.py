@@ -10,6 +10,7 @@ import json
 import re
 import secrets
 import shutil
+from collections import Counter
 from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path, PurePosixPath
@@ -67,6 +68,12 @@ class Sequence:
             return f"the mask is {mask.dtype}; give torch.bool, True = valid"
         if len(self.frame_names) != len(frames):
             return f"{len(self.frame_names)} names for {len(frames)} frames; give one each"
+        for name in (self.name, *self.frame_names):
+            if not _is_plain(name):
+                return f"the name {name!r} cannot be that of a file; give one without slashes, and not empty"
+        twice = [name for name, times in Counter(self.frame_names).items() if times > 1]
+        if twice:
+            return f"{twice[0]!r} names two frames, whose results would overwrite each other; rename one"
         finite = torch.isfinite(frames).flatten(1).all(1)
         if not finite.all():
             first = self.frame_names[int((~finite).nonzero()[0])]
@@ -74,6 +81,11 @@ class Sequence:
         if not mask.any():
             return "no frame has a valid pixel; check the masks (in memory True, in files 255 = valid)"
         return None
+
+
+def _is_plain(name: str) -> bool:
+    """Return whether files can be named after `name` without leaving their folder."""
+    return bool(name.strip(". ")) and not any(character in name for character in "/\\\0")
 
 
 @dataclass(frozen=True)
@@ -112,7 +124,7 @@ def load_sequence(
     sequence = _read_frames(folder, name, files, size, encoding)
     if len(sequence.frames) < min_frames:
         left = f"{len(sequence.frames)} frame(s) and {len(sequence.dropped)} wholly masked"
-        raise SequenceError(f"{folder}: has {left}; a sequence needs {min_frames}, or pass min_frames")
+        raise SequenceError(f"{folder}: has {left}; a sequence needs {min_frames}")
     return sequence
 
 
@@ -124,9 +136,9 @@ def _find_frames(folder: Path, pattern: str) -> list[_FrameFile]:
     chosen = [p for p in pictures.values() if p.stem not in masks and p.match(pattern)]
     if not chosen:
         raise SequenceError(f"{folder}: has no pictures that fit {pattern!r}; give the folder that holds the frames")
-    truth = [p.name for p in chosen if p.stem in _TRUTH_NAMES]
+    truth = [p.name for p in chosen if p.stem.rpartition(".")[2] in _TRUTH_NAMES]
     if truth:
-        raise SequenceError(f"{folder}: {truth[0]} does not look like a frame; pass pattern, such as 'light*'")
+        raise SequenceError(f"{folder}: {truth[0]} does not look like a frame; give a pattern, such as 'light*'")
     frames = [
         _FrameFile(p.stem, p, masks.get(f"{p.stem}_mask", masks.get("mask")))
         for p in sorted(chosen, key=_natural_order)
@@ -197,10 +209,12 @@ def _read_description(folder: Path) -> tuple[str, Encoding, tuple[int, int], lis
         files = [_stated_frame(folder, frame) for frame in stated["frames"]]
         if not files:
             raise TypeError("no frames")
-        return str(stated["name"]), encodings[stated["encoding"]], size, files
+        if not isinstance(stated["name"], str):
+            raise TypeError("the name is no text")
+        return stated["name"], encodings[stated["encoding"]], size, files
     except SequenceError:
         raise
-    except (ValueError, KeyError, TypeError) as error:
+    except (ValueError, KeyError, TypeError, OverflowError, RecursionError, OSError) as error:
         what = f"lacks or misstates {error}" if isinstance(error, KeyError) else str(error)
         raise SequenceError(f"{path}: is damaged ({what}); prepare the sequence again") from error
 

@@ -7,6 +7,7 @@ chunks of PNG and its checksums are read here.
 
 from __future__ import annotations
 
+import os
 import struct
 import zlib
 from dataclasses import dataclass
@@ -54,10 +55,13 @@ def _png_header(file: IO[bytes]) -> Header:
     """Walk through the chunks to the end, checking each checksum: what passes, libpng reads without complaint."""
     width = height = None
     chunks: dict[bytes, bytes] = {}
+    size = os.fstat(file.fileno()).st_size
     file.seek(len(_PNG))
     while True:
         head = file.read(8)
         length, name = struct.unpack(">I4s", head) if len(head) == 8 else (0, b"")
+        if length > size:  # before any memory is taken for it
+            raise DamagedFileError("cut short")
         content = file.read(length)
         checksum = file.read(4)
         if not name or len(checksum) < 4:

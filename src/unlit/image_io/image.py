@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
+import os
 from dataclasses import dataclass
+from pathlib import Path
 from textwrap import shorten
 from typing import TYPE_CHECKING, Literal
 
 if TYPE_CHECKING:
-    from pathlib import Path
-
     import numpy as np
     from numpy.typing import NDArray
 
@@ -38,4 +38,17 @@ class ImageError(ValueError):
     def __init__(self, path: Path | str, wrong: str, remedy: str) -> None:
         # What is wrong may quote a damaged file: no control characters, no pages of them.
         printable = "".join(c if c.isprintable() or c.isspace() else "?" for c in wrong)
-        super().__init__(f"{path}: {shorten(printable, 300, placeholder=' ...')}; {remedy}")
+        # A name may hold bytes that are no text, which Python keeps as characters that cannot be printed.
+        name = str(path).encode(errors="backslashreplace").decode().replace("\0", "\\0")
+        super().__init__(f"{name}: {shorten(printable, 300, placeholder=' ...')}; {remedy}")
+
+
+def checked_path(path: str | os.PathLike[str]) -> Path:
+    """Return `path`, having refused what no file can be called."""
+    path = Path(path)
+    try:
+        if b"\0" in os.fsencode(path):
+            raise ImageError(path, "has a zero byte in its name", "check the name")
+    except UnicodeEncodeError as error:
+        raise ImageError(path, "has characters in its name that no file can have", "check the name") from error
+    return path

@@ -2,18 +2,20 @@
 
 from __future__ import annotations
 
-from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import OpenImageIO
 
+from unlit.image_io.color_space import row_blocks
 from unlit.image_io.encoding import PASS_ENCODING, file_color_space
 from unlit.image_io.header import DamagedFileError, Header, read_header
-from unlit.image_io.image import MAX_PIXELS, Encoding, Image, ImageError
+from unlit.image_io.image import MAX_PIXELS, Encoding, Image, ImageError, checked_path
+from unlit.image_io.scratch import text_name
 
 if TYPE_CHECKING:
     import os
+    from pathlib import Path
 
     from numpy.typing import NDArray
     from OpenImageIO import ROI, ImageInput, ImageSpec
@@ -39,16 +41,22 @@ def read_image(
     clear, as all but 16-bit PNG and TIFF without a profile do. `layer` names the layer of an EXR file to read, as
     `reflectance` for the channels `reflectance.R` and so on. ImageError where there is no such picture.
     """
-    path = Path(path)
+    path = checked_path(path)
     try:
-        return _read_checked(path, _checked_header(path, max_pixels), encoding, max_pixels, layer)
+        header = _checked_header(path, max_pixels)
+        with text_name(path) as name:
+            return _read_checked(path, name, header, encoding, max_pixels, layer)
     except UnicodeDecodeError as error:  # OpenImageIO hands on, as text, what it finds in a damaged file
         quoted = error.object.decode(errors="replace")
         raise ImageError(path, f"is damaged ({quoted})", "copy or download it again") from error
+    except MemoryError as error:
+        raise ImageError(path, "is too large for the memory that is free", "make it smaller or free memory") from error
 
 
-def _read_checked(path: Path, header: Header, encoding: Encoding | None, max_pixels: int, layer: str | None) -> Image:
-    file = _opened(path)
+def _read_checked(
+    path: Path, name: str, header: Header, encoding: Encoding | None, max_pixels: int, layer: str | None
+) -> Image:
+    file = _opened(path, name)
     try:
         subimage, channels = _chosen_channels(path, file, layer)
         file.seek_subimage(subimage, 0)
@@ -64,7 +72,10 @@ def _read_checked(path: Path, header: Header, encoding: Encoding | None, max_pix
     if color.shape[-1] == 3 and not space.has_color:
         raise ImageError(path, "has an ICC profile for gray but three channels", PASS_ENCODING)
     bits = spec.get_int_attribute("oiio:BitsPerSample") or 8 * spec.channelformat(min(channels.values())).size()
-    return Image(space.decoded(color), alpha, "linear" if space.is_linear else "srgb", bits)
+    with np.errstate(all="ignore"):  # what comes of huge numbers is looked at next
+        pixels = space.decoded(color)
+    _check_finite(path, pixels, "has values too large to convert to linear light", "scale them down or render it again")
+    return Image(pixels, alpha, "linear" if space.is_linear else "srgb", bits)
 
 
 def _checked_header(path: Path, max_pixels: int) -> Header:
@@ -94,11 +105,11 @@ def _check_size(path: Path, width: int, height: int, max_pixels: int) -> None:
         raise ImageError(path, wrong, "raise max_pixels if the file is to be trusted")
 
 
-def _opened(path: Path) -> ImageInput:
-    """Open a file with the plugin that its content asks for, alpha left as it is stored."""
+def _opened(path: Path, name: str) -> ImageInput:
+    """Open `path` by a name that is text, with the plugin that its content asks for, alpha left as it is stored."""
     hints = OpenImageIO.ImageSpec()
     hints["oiio:UnassociatedAlpha"] = 1
-    file = OpenImageIO.ImageInput.open(str(path), hints)
+    file = OpenImageIO.ImageInput.open(name, hints)
     reason = OpenImageIO.geterror()  # asked for even on success: what nobody asks for is printed at exit
     if file is None:
         wrong = f"is not a picture, or is damaged or cut short ({reason.strip() or 'unknown format'})"
@@ -159,10 +170,8 @@ def _stored_values(path: Path, file: ImageInput, channels: Channels) -> tuple[ND
     values = _upright(
         _in_display_window(_raw_values(path, file, channels), file), spec.get_int_attribute("Orientation", 1)
     )
-    if np.issubdtype(values.dtype, np.floating) and not np.isfinite(values).all():
-        row, column, _ = np.argwhere(~np.isfinite(values))[0]
-        wrong = f"has values that are NaN or infinite, the first at row {row}, column {column}"
-        raise ImageError(path, wrong, "repair these pixels or render it again")
+    if np.issubdtype(values.dtype, np.floating):
+        _check_finite(path, values, "has values that are NaN or infinite", "repair these pixels or render it again")
     if "A" not in channels:
         return values, None
     color, alpha = values[..., :-1], values[..., -1]
@@ -174,13 +183,24 @@ def _stored_values(path: Path, file: ImageInput, channels: Channels) -> tuple[ND
     return color, alpha
 
 
+def _check_finite(path: Path, values: NDArray[Any], wrong: str, remedy: str) -> None:
+    for rows in row_blocks(values.shape):
+        finite = np.isfinite(values[rows])
+        if not finite.all():
+            row, column, _ = np.argwhere(~finite)[0]
+            raise ImageError(path, f"{wrong}, the first at row {rows.start + row}, column {column}", remedy)
+
+
 def _raw_values(path: Path, file: ImageInput, channels: Channels) -> NDArray[Any]:
     """Decode the chosen channels, (h, w, c): bytes and 16-bit words as they are, all else as floats, 1 = white."""
     wanted = [channels[c] for c in ("RGB" if "R" in channels else "Y")] + [channels[c] for c in "A" if c in channels]
     spec = file.spec()
     first, last = min(wanted), max(wanted) + 1
     kept = spec.format if str(spec.format) in ("uint8", "uint16") else OpenImageIO.TypeDesc("float")
-    values = file.read_image(file.current_subimage(), 0, first, last, kept)
+    try:
+        values = file.read_image(file.current_subimage(), 0, first, last, kept)
+    except RuntimeError as error:  # for one, no memory for the threads that unpack a TIFF
+        raise ImageError(path, f"cannot be decoded ({error})", "free memory and try again") from error
     reason = file.geterror() + OpenImageIO.geterror()
     if values is None or reason:
         # A JPEG that is cut short comes with gray in place of what is missing, and an error beside it.
@@ -222,4 +242,5 @@ def _unassociated(color: NDArray[Any], alpha: NDArray[np.float32]) -> NDArray[np
     """Divide by alpha the color that a file stores multiplied by it; where alpha is zero it stays as it is."""
     if np.issubdtype(color.dtype, np.unsignedinteger):
         color = color / np.float32(np.iinfo(color.dtype).max)
-    return np.asarray(color / np.where(alpha > 0, alpha, np.float32(1))[..., None], np.float32)
+    with np.errstate(over="ignore"):  # infinite light is refused once it is converted
+        return np.asarray(color / np.where(alpha > 0, alpha, np.float32(1))[..., None], np.float32)

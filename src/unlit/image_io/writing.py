@@ -4,11 +4,11 @@ from __future__ import annotations
 
 import os
 import secrets
+import shutil
 from collections.abc import Mapping
 from contextlib import suppress
 from dataclasses import dataclass
-from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import IO, TYPE_CHECKING, Any
 
 import numpy as np
 import OpenImageIO
@@ -16,9 +16,12 @@ import OpenImageIO
 from unlit.color import linear_to_srgb
 from unlit.image_io.color_space import CHROMATICITIES, row_blocks
 from unlit.image_io.icc import srgb_profile
-from unlit.image_io.image import Encoding, ImageError
+from unlit.image_io.image import Encoding, ImageError, checked_path
+from unlit.image_io.scratch import scratch_file
 
 if TYPE_CHECKING:
+    from pathlib import Path
+
     from numpy.typing import ArrayLike, NDArray
 
 
@@ -57,8 +60,11 @@ _FORMATS = {
 }
 WRITABLE_SUFFIXES = tuple(_FORMATS)
 
+_MAX_HEADER = 1 << 16
 _COLOR_SPACES = {"srgb": "srgb_rec709_scene", "linear": "lin_rec709_scene"}
-_HALF_MAX = float(np.finfo(np.float16).max)
+_LARGEST = {"half": float(np.finfo(np.float16).max), "float": float(np.finfo(np.float32).max)}
+_HDR_LARGEST = float(np.nextafter(np.float32(2**127), np.float32(0)))
+"""Beyond it the shared exponent, a byte, runs over."""
 
 
 def write_image(
@@ -76,7 +82,7 @@ def write_image(
     given; `bits` is the first that docs/formats.md lists. `alpha` is (h, w), not multiplied into `pixels`. `layers` are
     further pictures for an EXR file, by name. The file appears whole or not at all; ImageError says why it did not.
     """
-    path = Path(path)
+    path = checked_path(path)
     format_ = _format(path)
     numbers = _kind_of_number(path, format_, bits)
     encoding = encoding or ("linear" if numbers in ("half", "float") else "srgb")
@@ -140,8 +146,10 @@ def _channels(
             )
         names = [*names, "A"]
     stored = _stored(_format(path), light, opacity, encoding, numbers)
-    if numbers == "half" and np.abs(stored).max() > _HALF_MAX:
-        raise ImageError(path, f"has values beyond {_HALF_MAX:.0f}, the largest of 16-bit floats", "use bits=32")
+    largest = _HDR_LARGEST if _format(path) is _HDR else _LARGEST.get(numbers)
+    if largest is not None and not (stored.max() <= largest and stored.min() >= -largest):
+        remedy = "use bits=32 or scale them down" if numbers == "half" else "scale them down"
+        raise ImageError(path, f"is given values beyond {largest:.6g}, the largest that it can hold", remedy)
     return names, stored
 
 
@@ -154,7 +162,7 @@ def _checked(path: Path, values: ArrayLike, what: str) -> NDArray[np.floating[An
         raise ImageError(path, f"is given {what} without any value (shape {array.shape})", "give at least one pixel")
     if not np.isfinite(array).all():
         raise ImageError(path, f"is given {what} that are NaN or infinite", "replace them before writing")
-    return array
+    return array.astype(np.float32) if array.dtype == np.float16 else array  # half floats do not reach 65535
 
 
 def _stored(
@@ -178,7 +186,8 @@ def _stored(
             block = np.maximum(block, 0)  # its shared exponents have no sign
         if largest:
             block = np.rint(np.clip(block, 0, 1) * largest)
-        stored[rows] = block
+        with np.errstate(over="ignore"):  # what float32 cannot hold is refused by the caller
+            stored[rows] = block
     return stored
 
 
@@ -203,31 +212,39 @@ def _spec(
 
 
 def _write_atomically(path: Path, stored: NDArray[Any], spec: OpenImageIO.ImageSpec) -> None:
-    """Write beside `path` under a name of its own, and rename when all is there."""
+    """Encode in memory, write beside `path` under a name of its own, and rename when all is on the disk."""
     temporary = path.with_name(f".{secrets.token_hex(8)}{path.suffix}")
     try:
         if not path.parent.is_dir():
             raise ImageError(path, "cannot be written: its folder does not exist", f"create {path.parent} first")
         if path.is_dir():
             raise ImageError(path, "is a folder", "choose another name")
-        reason = _written(temporary, stored, spec)
-        if reason is not None:
-            raise ImageError(path, f"cannot be written ({reason})", "check the size, the free space and the folder")
+        with scratch_file(2 * stored.nbytes + _MAX_HEADER) as (file, name):
+            _encode(path, name, stored, spec)
+            _copy_to_disk(file, temporary)
         temporary.replace(path)
     except OSError as error:
-        raise ImageError(path, f"cannot be written ({error.strerror})", "check the name and the folder") from error
+        remedy = "check the name, the folder and the free space"
+        raise ImageError(path, f"cannot be written ({error.strerror})", remedy) from error
     finally:
         with suppress(OSError):  # nothing was written where there is no folder to write to
             temporary.unlink()
 
 
-def _written(path: Path, stored: NDArray[Any], spec: OpenImageIO.ImageSpec) -> str | None:
-    """Write a file; return None, or what went wrong."""
-    file = OpenImageIO.ImageOutput.create(str(path))
-    if file is None:
-        return OpenImageIO.geterror()
-    done = file.open(str(path), spec) and file.write_image(stored)
-    done = file.close() and done
+def _encode(path: Path, name: str, stored: NDArray[Any], spec: OpenImageIO.ImageSpec) -> None:
+    """Write the file `name` in the format of `path`."""
+    file = OpenImageIO.ImageOutput.create(path.suffix.lower()[1:])
+    done = file is not None and file.open(name, spec) and file.write_image(stored)
+    done = file is not None and file.close() and done
     # Asked for even on success: TIFF then complains of having no EXIF data, and what nobody asks for is printed.
-    reason = file.geterror() + OpenImageIO.geterror()
-    return None if done else reason
+    reason = (file.geterror() if file is not None else "") + OpenImageIO.geterror()
+    if not done:
+        raise ImageError(path, f"cannot be written ({reason.replace(name, path.name)})", "check the size")
+
+
+def _copy_to_disk(file: IO[bytes], target: Path) -> None:
+    """Copy `file` to a new file; OSError unless all of it has arrived."""
+    with target.open("xb") as copy:
+        shutil.copyfileobj(file, copy, 1 << 20)
+        copy.flush()
+        os.fsync(copy.fileno())  # some disks find only then that they are full

@@ -6,6 +6,7 @@ weights; a pixel of weight zero counts for nothing.
 
 from __future__ import annotations
 
+import torch
 from torch import Tensor
 
 _TINY = 1e-20
@@ -15,7 +16,8 @@ _TINY = 1e-20
 def all_pairs_sq_distance(x: Tensor, y: Tensor, p: Tensor, q: Tensor) -> Tensor:
     """Return the sum over i, j of `|| p[i] * q[j] * (x[i] - y[j]) ||²` (APWLS): a scalar.
 
-    `x` is (m, c, h, w); `y` may have another number of frames; `p` and `q` broadcast to them, (m, 1, h, w) say.
+    `x` is (m, c, h, w); `y` may have another number of frames; `p` and `q` broadcast to them, (m, 1, h, w) or a number
+    for all, say. Whatever `x` or `y` hold where their weight is zero, NaN too, does not matter.
 
     Expanding the square lets the frames be summed first, so the cost is linear in m. With `Σ_a` the sum over frames of
     a, the paper prints the cross term as `2 Σ_{P²Y} Σ_{Q²X}`; the double sum gives `2 Σ_{P²X} Σ_{Q²Y}`, used here.
@@ -24,10 +26,23 @@ def all_pairs_sq_distance(x: Tensor, y: Tensor, p: Tensor, q: Tensor) -> Tensor:
     do; only `x - y` matters, so both are first moved by their common mean at each pixel, which changes nothing but the
     rounding. That is also why the mean needs no gradient.
     """
-    p2, q2 = p.square(), q.square()
+    x, p2 = _prepared(x, p)
+    y, q2 = _prepared(y, q)
     sum_p2, sum_q2 = p2.sum(0), q2.sum(0)
     mean = (((p2 * x).sum(0) + (q2 * y).sum(0)) / (sum_p2 + sum_q2 + _TINY)).detach()
     x, y = x - mean, y - mean
     p2x, q2y = p2 * x, q2 * y
     squares = sum_q2 * (p2x * x).sum(0) + sum_p2 * (q2y * y).sum(0)
     return (squares - 2 * p2x.sum(0) * q2y.sum(0)).sum()
+
+
+def _prepared(values: Tensor, weight: Tensor) -> tuple[Tensor, Tensor]:
+    """Return the values, fit for arithmetic where they weigh nothing, and the squared weights of all frames.
+
+    Half precision is too short for sums over frames, and integers overflow when squared: both become float32 at least.
+    """
+    dtype = torch.promote_types(torch.promote_types(values.dtype, weight.dtype), torch.float32)
+    values, weight = values.to(dtype), weight.to(dtype)
+    frames, _, *size = values.shape
+    weight = weight.expand(frames, weight.shape[1] if weight.ndim == 4 else 1, *size)  # or the sum over frames is short
+    return torch.where((weight == 0) & ~values.isfinite(), 0, values), weight.square()

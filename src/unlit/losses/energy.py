@@ -8,6 +8,7 @@ authors' release's: nothing else says how bright a surface is, since R · k and 
 
 from __future__ import annotations
 
+import math
 from dataclasses import dataclass, field
 
 import torch
@@ -40,6 +41,12 @@ class EnergySettings:
     """Let the light have a color; without it, "gray shading": the decomposition's light color is left out."""
     pairwise: PairwiseSettings = field(default_factory=PairwiseSettings)
 
+    def __post_init__(self) -> None:
+        for name in ("consistency", "reflectance", "shading", "scale"):
+            weight = getattr(self, name)
+            if not (weight >= 0 and math.isfinite(weight)):
+                raise ValueError(f"the weight of {name} must be finite and not negative, not {weight}")
+
 
 @dataclass(frozen=True)
 class LossTerms:
@@ -67,6 +74,9 @@ def energy(
     """
     settings = settings or EnergySettings()
     _check_shapes(frames, mask, decomposition)
+    mask = mask.bool()
+    # What is masked may hold anything, NaN too; and half precision is too short for sums over frames.
+    frames = torch.where(mask, frames, 0).to(torch.promote_types(frames.dtype, torch.float32))
     pairwise = pairwise or build_pairwise(frames, mask, settings.pairwise)
     _check_pairs(pairwise, mask)
     with torch.autocast(frames.device.type, enabled=False):

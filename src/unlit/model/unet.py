@@ -7,7 +7,7 @@ and initial weights are those of the authors' release; only that one predicts lo
 
 from __future__ import annotations
 
-from typing import cast
+from typing import TYPE_CHECKING, cast
 
 import torch
 from torch import Tensor, nn
@@ -41,6 +41,11 @@ class UNet(nn.Module):
         self.shading_decoder = nn.ModuleList(_up(i, channels, 1) for i in range(len(channels)))
         self.color_head = None if gray_shading else _color_head(channels[-1])
         self.apply(_initialize)
+
+    if TYPE_CHECKING:  # torch's own says that a call gives anything
+
+        def __call__(self, images_srgb: Tensor) -> Decomposition:
+            """See `forward`."""
 
     def forward(self, images_srgb: Tensor) -> Decomposition:
         """Return logs of linear reflectance and shading, and the light's color, for images (m, 3, h, w)."""

@@ -29,7 +29,7 @@ def build_structure(features: Tensor, group: Tensor) -> Structure:
     group_range, *cells = _ranges(features, group)
     packing = Packing([group_range, *cells, *[(0, d)] * d])
     words, weights = _located(features, group, packing)
-    simplices, simplex, _, order = distinct(words)
+    simplices, simplex, times, order = distinct(words)
     simplex, order = simplex.to(torch.int32), order.to(torch.int32)
     del words  # memory that the rest, which has its own, can use
     # Corners lie at most d beyond their cell, the bridges between them d beyond that, and their neighbors d more.
@@ -38,7 +38,7 @@ def build_structure(features: Tensor, group: Tensor) -> Structure:
     occupied, corners, _, _ = distinct(_corners(simplices, packing, steps, vertex_packing))
     corners = corners.reshape(d + 1, -1).T.to(torch.int32).contiguous()
     neighbors = _neighbors(_with_bridges(occupied, steps), steps).to(torch.int32)
-    return Structure(weights, simplex, order, corners, neighbors)
+    return Structure(weights, simplex, order, times.max(), corners, neighbors)
 
 
 def _located(features: Tensor, group: Tensor, packing: Packing) -> tuple[Tensor, Tensor]:

@@ -26,6 +26,11 @@ class FeatureScales:
     position: float = 0.1
     """Of the image's diagonal."""
 
+    def __post_init__(self) -> None:
+        for name, value in vars(self).items():
+            if not (value > 0 and math.isfinite(value)):
+                raise ValueError(f"the scale of {name} must be positive and finite, not {value}")
+
 
 def pixel_features(frames: Tensor, scales: FeatureScales | None = None) -> Tensor:
     """Return features (m, 5, h, w) of linear frames (m, 3, h, w): intensity, two chromaticities, x, y; scaled."""

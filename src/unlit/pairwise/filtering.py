@@ -35,6 +35,8 @@ class Structure:
     """(n,) index of each point's simplex, int32."""
     order: Tensor
     """(n,) the points sorted by simplex, int32."""
+    crowd: Tensor
+    """The largest number of points in one simplex, a scalar."""
     corners: Tensor
     """(simplices, d + 1) vertices of each simplex by color, int32."""
     neighbors: Tensor
@@ -82,16 +84,26 @@ class TorchFilter:
         return result
 
 
+CROWD = 2000
+"""More points than this in one simplex, as of a flat sky, are added up in float64: one after the other in float32, a
+million equal numbers lose three digits."""
+
+
 class SciPyFilter(TorchFilter):
     """W on a CPU, with SciPy's compressed sparse rows."""
 
     def __init__(self, structure: Structure) -> None:
         super().__init__(structure)
         v = structure.neighbors.shape[2]
+        self._dtype = torch.float64 if int(structure.crowd) > CROWD else structure.weights.dtype
         corners = structure.corners[structure.simplex]
-        self._slice = _rows(structure.weights, corners, v)
+        self._slice = _rows(structure.weights.to(self._dtype), corners, v)
         self._splat = self._slice.T
-        self._blurs = [_axis_matrix(neighbors, structure.weights.dtype) for neighbors in structure.neighbors]
+        self._blurs = [_axis_matrix(neighbors, self._dtype) for neighbors in structure.neighbors]
+
+    def __call__(self, values: Tensor) -> Tensor:
+        """Return W values, for values (n, k)."""
+        return super().__call__(values.to(self._dtype)).to(values.dtype)
 
     def splat(self, values: Tensor) -> Tensor:
         """See `TorchFilter`."""

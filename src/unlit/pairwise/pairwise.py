@@ -10,6 +10,7 @@ import math
 from dataclasses import dataclass, field
 from typing import Literal
 
+import torch
 from torch import Tensor
 
 from unlit.pairwise.features import FeatureScales, pixel_features
@@ -24,6 +25,9 @@ from unlit.pairwise.neighbors import (
     neighbor_pairs,
     shading_weight,
 )
+
+MOST_SCALES = 16
+"""At the last of these one pixel stands for 2¹⁵: no image has more."""
 
 
 @dataclass(frozen=True)
@@ -41,8 +45,8 @@ class PairwiseSettings:
     """F(median W): `1 − median W` as printed in the paper, or `1 + 12 (1 − median W)` as in the release."""
 
     def __post_init__(self) -> None:
-        if self.shading_scales < 1:
-            raise ValueError(f"shading_scales must be at least 1, not {self.shading_scales}")
+        if self.shading_scales not in range(1, MOST_SCALES + 1):
+            raise ValueError(f"shading_scales must be from 1 to {MOST_SCALES}, not {self.shading_scales}")
         if self.reflectance not in ("dense", "local"):
             raise ValueError(f"reflectance must be 'dense' or 'local', not {self.reflectance!r}")
         if self.shading_factor not in ("paper", "release"):
@@ -77,7 +81,10 @@ class Pairwise:
 def build_pairwise(frames: Tensor, mask: Tensor, settings: PairwiseSettings | None = None) -> Pairwise:
     """Return the pairs of one sequence: linear `frames` (m, 3, h, w) with `mask` (m, 1, h, w), True = valid."""
     settings = settings or PairwiseSettings()
-    frames, mask = frames.detach(), mask.bool()
+    if tuple(mask.shape) != (len(frames), 1, *frames.shape[2:]):
+        raise ValueError(f"mask must be (m, 1, h, w) for frames of {tuple(frames.shape)}, not {tuple(mask.shape)}")
+    mask = mask.bool()
+    frames = torch.where(mask, frames.detach(), 0)  # what is masked may hold anything, NaN too
     shading = [_shading_pairs(frames, mask, level, settings) for level in range(settings.shading_scales)]
     if settings.reflectance == "local":
         return Pairwise(None, _local_pairs(frames, mask, settings.scales), shading)

@@ -6,12 +6,12 @@ Shapes: m frames, h x w pixels; pictures are (h, w, 3), linear light.
 from __future__ import annotations
 
 import json
-import math
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, Literal
+from typing import TYPE_CHECKING, Literal, get_args
 
 import numpy as np
+import torch
 from numpy.typing import NDArray
 from torch.nn.functional import interpolate
 
@@ -19,7 +19,7 @@ from unlit import __version__
 from unlit.data.sequence import Sequence, SequenceError, load_sequence
 from unlit.image_io import Encoding, write_image
 from unlit.losses.energy import EnergySettings
-from unlit.sequence.solve import STEPS, Progress, carried_to_full_size, solved_sequence
+from unlit.sequence.solve import STEPS, Progress, reflectance_of, solved_sequence
 
 if TYPE_CHECKING:
     import os
@@ -48,23 +48,33 @@ class SequenceDecomposition:
     def save(self, folder: str | os.PathLike[str], *, format: Format = "png") -> None:  # noqa: A002  # the promised word
         """Write `<name>.reflectance`, a `<frame>.shading` for each frame, and `<name>.unlit.json`: how to read them.
 
-        PNG and TIFF hold 16 bits, sRGB-encoded, of the values divided by the `scale` noted in the JSON file, so that
-        none is cut off; EXR holds the linear values themselves.
+        EXR and TIFF hold the linear values themselves, in floats: their product is the frame to rounding. PNG is for
+        looking at: 16 bits, sRGB-encoded, divided by the `scale` that the JSON file gives, one for all shadings; light
+        that is brighter, a thousandth of the pixels at most, or negative is cut off.
         """
+        if format not in get_args(Format):
+            raise SequenceError(f"{folder}: pictures cannot be {format!r}; choose one of {', '.join(get_args(Format))}")
         folder = Path(folder)
         folder.mkdir(parents=True, exist_ok=True)
-        encoding: Encoding = "linear" if format == "exr" else "srgb"
-        pictures = {f"{self.name}.reflectance": self.reflectance}
-        pictures |= {f"{n}.shading": s for n, s in zip(self.frame_names, self.shadings, strict=True)}
-        files = {}
-        for stem, pixels in pictures.items():
-            scale = 1.0 if format == "exr" else max(1.0, float(pixels.max()))
-            write_image(
-                folder / f"{stem}.{format}", pixels / scale, encoding=encoding, bits=None if format == "exr" else 16
-            )
-            files[f"{stem}.{format}"] = {"scale": scale}
+        encoding: Encoding = "srgb" if format == "png" else "linear"
+        bits = 16 if format == "png" else 32
+        shading_scale = _viewing_scale(self.shadings) if format == "png" else 1.0
+        reflectance_scale = _viewing_scale(self.reflectance) if format == "png" else 1.0
+        pictures = {f"{self.name}.reflectance": (self.reflectance, reflectance_scale)}
+        pictures |= {f"{n}.shading": (s, shading_scale) for n, s in zip(self.frame_names, self.shadings, strict=True)}
+        for stem, (pixels, scale) in pictures.items():
+            write_image(folder / f"{stem}.{format}", pixels / np.float32(scale), encoding=encoding, bits=bits)
+        files = {f"{stem}.{format}": {"scale": scale} for stem, (_, scale) in pictures.items()}
         description = {"unlit": __version__, "encoding": encoding, "method": "sequence", "files": files}
         (folder / f"{self.name}.unlit.json").write_text(json.dumps(description, indent=1) + "\n")
+
+
+def _viewing_scale(values: NDArray[np.float32]) -> float:
+    """Return what all but the brightest thousandth of values (..., 3) stay below, or 1 where all is black."""
+    brightest = values.max(axis=-1).reshape(-1)
+    place = min(brightest.size - 1, int(0.999 * brightest.size))
+    scale = float(np.partition(brightest, place)[place])
+    return scale if scale > 0 else 1.0
 
 
 def decompose_sequence(
@@ -85,10 +95,9 @@ def decompose_sequence(
     if steps < 1 or size < 8:
         raise SequenceError(f"steps must be at least 1 and size at least 8, not {steps} and {size}")
     sequence = source if isinstance(source, Sequence) else load_sequence(source, encoding=encoding, pattern=pattern)
-    frames, mask = sequence.frames, sequence.mask
-    smaller = min(1.0, size / max(frames.shape[-2:]))
-    if smaller < 1:
-        target = [max(1, round(side * smaller)) for side in frames.shape[-2:]]
+    frames, mask = small, small_mask = sequence.frames, sequence.mask
+    if max(frames.shape[-2:]) > size:
+        target = [max(1, round(side * size / max(frames.shape[-2:]))) for side in frames.shape[-2:]]
         small = interpolate(frames, target, mode="area")
         # A small pixel counts only if all that it covers does.
         small_mask = interpolate(mask.to(frames.dtype), target, mode="area") > 1 - 1e-4
@@ -96,15 +105,11 @@ def decompose_sequence(
             raise SequenceError(
                 f"sequence {sequence.name!r}: its valid pixels are too scattered; raise size above {size}"
             )
-        solved = solved_sequence(small, small_mask, settings, steps, progress)
-        reflectance = carried_to_full_size(frames, mask, solved)
-    else:
-        reflectance = solved_sequence(frames, mask, settings, steps, progress).log_reflectance[0].exp()
-    if not math.isfinite(float(reflectance.sum())):
-        raise SequenceError(
-            f"sequence {sequence.name!r}: the energy could not be minimised; try fewer steps than {steps}"
-        )
+    solved = solved_sequence(small, small_mask, settings, steps, progress)
+    reflectance = reflectance_of(frames, mask, solved, small_mask)
     shadings = frames / reflectance
+    if not bool(torch.isfinite(shadings).all() and (reflectance > 0).all()):
+        raise SequenceError(f"sequence {sequence.name!r}: could not be solved; try fewer steps than {steps}")
     return SequenceDecomposition(
         sequence.name,
         sequence.frame_names,

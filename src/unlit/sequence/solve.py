@@ -23,13 +23,16 @@ from unlit.pairwise.neighbors import median_over_frames
 from unlit.pairwise.pairwise import build_pairwise
 
 STEPS = 100
-"""Conjugate gradient steps (docs/trials.md says what more of them change)."""
+"""Conjugate gradient steps at most; on little or easy sequences fewer are enough."""
 
 SETTINGS = EnergySettings(reflectance=0.5)
 """The release's weights but for w2, there 2 and meant for training: a quarter of it errs less (docs/trials.md)."""
 
 BRIGHT = 0.99
 """The share of pixels whose reflectance is at most 1: the frames themselves do not say how bright a surface is."""
+
+DARKEST = 0.005
+"""No surface reflects less than this share of what the brightest do; noise in the dark would, and light up shadings."""
 
 Progress = Callable[[int, int], None]
 """Told, after each step, how many of how many are done."""
@@ -64,17 +67,28 @@ def solved_sequence(
     return Decomposition(best.log_reflectance - bright, best.log_shading + bright + exposure.log(), best.light_color)
 
 
-def carried_to_full_size(frames: Tensor, mask: Tensor, small: Decomposition) -> Tensor:
-    """Return the reflectance (3, h, w), linear, of full-size `frames` (m, 3, h, w) from their solution at a small size.
+def reflectance_of(frames: Tensor, mask: Tensor, solved: Decomposition, solved_mask: Tensor) -> Tensor:
+    """Return the reflectance (3, h, w), linear, of full-size `frames` (m, 3, h, w) from their solution at some size.
 
-    The shadings, smooth by nature, are enlarged; divided by them, every frame gives the reflectance in full detail, and
-    the median over the frames rejects the edges of shadows, which each frame has elsewhere.
+    Where that is smaller the shadings, smooth by nature, are enlarged; divided by them, every frame gives the
+    reflectance in full detail, and the median over the frames rejects the edges of shadows, which each has elsewhere.
+
+    Where no frame is valid the energy says nothing; the mean light of each frame is taken, so that such a place looks
+    as it does in the frames.
     """
-    log_light = interpolate(small.log_light, frames.shape[-2:], mode="bilinear", align_corners=False)
-    log_reflectance = floored_log(frames) - log_light
-    # Where no frame is valid, all are taken: a guess is better than a hole.
+    seen = solved_mask.any(0, keepdim=True)
+    mean_light = (solved.log_light * seen).sum((2, 3), keepdim=True) / seen.sum()
+    log_light = torch.where(seen, solved.log_light, mean_light)
+    same_size = frames.shape == log_light.shape
+    if not same_size:
+        log_light = interpolate(log_light, frames.shape[-2:], mode="bilinear", align_corners=False)
+    logs = floored_log(frames) - log_light
     usable = mask | ~mask.any(0, keepdim=True)
-    return median_over_frames(log_reflectance, usable.expand_as(log_reflectance))[0].exp()
+    log_reflectance = median_over_frames(logs, usable.expand_as(logs))[0]
+    if same_size:
+        log_reflectance = torch.where(seen[0], solved.log_reflectance[0], log_reflectance)
+    bright = _bright(log_reflectance.amax(0)[mask.any(0)[0]])
+    return (log_reflectance - bright).clamp_min(math.log(DARKEST)).exp()
 
 
 def _bright(values: Tensor) -> Tensor:
@@ -106,12 +120,17 @@ def _conjugate_gradients(
     offset = gradient(torch.zeros_like(x))
     residual = -gradient(x)
     direction, size = residual, residual.square().sum()
-    enough = 1e-12 * size  # float32 does not get further
+    gained, rounding = torch.zeros_like(size), 10 * torch.finfo(x.dtype).eps
     for step in range(steps):
-        if size <= enough:
-            break
         product = gradient(direction) - offset
-        length = size / (direction * product).sum()
+        curvature = (direction * product).sum()
+        # In exact arithmetic every step lowers the energy. Once one gains next to nothing, only rounding is left, which
+        # would pile up along the directions that the energy does not mind, such as R · k with S / k.
+        gain = 0.5 * size.square() / curvature
+        if not (curvature > 0 and gain > rounding * gained):
+            break
+        gained = gained + gain
+        length = size / curvature
         x = x + length * direction
         residual = residual - length * product
         size, previous = residual.square().sum(), size
