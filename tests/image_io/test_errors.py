@@ -24,7 +24,7 @@ from unlit.image_io.icc import srgb_profile
 def refusal(path: Path, **options: object) -> str:
     """The message with which `path` is refused."""
     with pytest.raises(ImageError) as caught:
-        read_image(path, **options)  # type: ignore[arg-type]
+        read_image(path, **options)  # type: ignore[arg-type]  # options of several types, as each test needs
     message = str(caught.value)
     assert message.startswith(f"{path}: ")
     assert "\n" not in message
