@@ -15,11 +15,13 @@ if TYPE_CHECKING:
     from unlit.data.sequence import Sequence, load_sequence, save_sequence
     from unlit.image_io import read_image, write_image
     from unlit.losses.all_pairs import all_pairs_sq_distance
-    from unlit.losses.energy import EnergySettings, energy
+    from unlit.losses.energy import energy
+    from unlit.losses.settings import EnergySettings
     from unlit.model.decomposition import Decomposition
     from unlit.model.unet import UNet
     from unlit.pairwise.lattice import PermutohedralLattice
-    from unlit.pairwise.pairwise import PairwiseSettings, build_pairwise
+    from unlit.pairwise.pairwise import build_pairwise
+    from unlit.pairwise.settings import PairwiseSettings
     from unlit.sequence.decompose import decompose_sequence
 
 __all__ = [
@@ -41,8 +43,8 @@ __all__ = [
 
 _HOME = {
     "Decomposition": "unlit.model.decomposition",
-    "EnergySettings": "unlit.losses.energy",
-    "PairwiseSettings": "unlit.pairwise.pairwise",
+    "EnergySettings": "unlit.losses.settings",
+    "PairwiseSettings": "unlit.pairwise.settings",
     "PermutohedralLattice": "unlit.pairwise.lattice",
     "Sequence": "unlit.data.sequence",
     "UNet": "unlit.model.unet",

@@ -12,12 +12,14 @@ from torch import Tensor
 
 from tests.reference import pairs as reference
 from unlit.color import floored_log
-from unlit.losses.energy import EnergySettings, LossTerms, energy
+from unlit.losses.energy import LossTerms, energy
 from unlit.losses.reflectance import dense_reflectance_term
+from unlit.losses.settings import EnergySettings
 from unlit.model.decomposition import Decomposition
-from unlit.pairwise.features import FeatureScales, pixel_features
+from unlit.pairwise.features import pixel_features
 from unlit.pairwise.lattice import PermutohedralLattice
-from unlit.pairwise.pairwise import DensePairs, PairwiseSettings, build_pairwise
+from unlit.pairwise.pairwise import DensePairs, build_pairwise
+from unlit.pairwise.settings import FeatureScales, PairwiseSettings
 
 TERMS = ("reconstruction", "consistency", "reflectance", "shading", "scale")
 

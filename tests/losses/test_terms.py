@@ -13,7 +13,8 @@ from unlit.losses.reflectance import dense_reflectance_term, local_reflectance_t
 from unlit.losses.shading import shading_term
 from unlit.pairwise.features import pixel_features
 from unlit.pairwise.neighbors import OFFSETS, color_affinity, neighbor_pairs, paired
-from unlit.pairwise.pairwise import PairwiseSettings, build_pairwise, dense_pairs
+from unlit.pairwise.pairwise import build_pairwise, dense_pairs
+from unlit.pairwise.settings import PairwiseSettings
 
 
 def scene(

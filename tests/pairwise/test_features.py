@@ -6,7 +6,8 @@ import pytest
 import torch
 from torch import Tensor
 
-from unlit.pairwise.features import FeatureScales, pixel_features
+from unlit.pairwise.features import pixel_features
+from unlit.pairwise.settings import FeatureScales
 
 
 def random_frames(m: int = 2, h: int = 4, w: int = 5, dtype: torch.dtype = torch.float64) -> Tensor:

@@ -10,11 +10,9 @@ import torch
 from torch import Tensor
 
 from tests.reference import pairs as reference
-from unlit.pairwise.features import FeatureScales, pixel_features
+from unlit.pairwise.features import pixel_features
 from unlit.pairwise.neighbors import (
     OFFSETS,
-    SCALES,
-    Factor,
     at_scale,
     color_affinity,
     dense_affinity,
@@ -23,7 +21,8 @@ from unlit.pairwise.neighbors import (
     paired,
     shading_weight,
 )
-from unlit.pairwise.pairwise import PairwiseSettings, build_pairwise, dense_pairs
+from unlit.pairwise.pairwise import build_pairwise, dense_pairs
+from unlit.pairwise.settings import SCALES, Factor, FeatureScales, PairwiseSettings
 
 SETTINGS = FeatureScales()
 

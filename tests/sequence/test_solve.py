@@ -12,7 +12,8 @@ from torch import Tensor
 
 import unlit
 from unlit.data.sequence import SequenceError
-from unlit.losses.energy import EnergySettings, energy
+from unlit.losses.energy import energy
+from unlit.losses.settings import EnergySettings
 from unlit.sequence.solve import SETTINGS, _bright, reflectance_of, solved_sequence
 
 

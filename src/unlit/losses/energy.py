@@ -8,8 +8,7 @@ authors' release's: nothing else says how bright a surface is, since R · k and 
 
 from __future__ import annotations
 
-import math
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 
 import torch
 from torch import Tensor
@@ -17,35 +16,11 @@ from torch import Tensor
 from unlit.losses.consistency import consistency_term
 from unlit.losses.reconstruction import reconstruction_term
 from unlit.losses.reflectance import dense_reflectance_term, local_reflectance_term
+from unlit.losses.settings import EnergySettings
 from unlit.losses.shading import shading_term
 from unlit.model.decomposition import Decomposition
 from unlit.pairwise.neighbors import paired
-from unlit.pairwise.pairwise import Pairwise, PairwiseSettings, build_pairwise
-
-
-@dataclass(frozen=True)
-class EnergySettings:
-    """Weights of the terms, and the paper's ablations. The defaults are those of the authors' release."""
-
-    consistency: float = 1.0
-    """w1."""
-    reflectance: float = 2.0
-    """w2."""
-    shading: float = 0.5
-    """w3."""
-    scale: float = 0.05
-    """w4."""
-    all_pairs: bool = True
-    """Reconstruct each frame with the reflectance of every frame; without it, "per-image reconstruction"."""
-    colored_light: bool = True
-    """Let the light have a color; without it, "gray shading": the decomposition's light color is left out."""
-    pairwise: PairwiseSettings = field(default_factory=PairwiseSettings)
-
-    def __post_init__(self) -> None:
-        for name in ("consistency", "reflectance", "shading", "scale"):
-            weight = getattr(self, name)
-            if not (weight >= 0 and math.isfinite(weight)):
-                raise ValueError(f"the weight of {name} must be finite and not negative, not {weight}")
+from unlit.pairwise.pairwise import Pairwise, build_pairwise
 
 
 @dataclass(frozen=True)

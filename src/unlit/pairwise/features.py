@@ -7,29 +7,12 @@ not far apart probably share their reflectance, in whichever frames they are (th
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass
 
 import torch
 from torch import Tensor
 
 from unlit.color import chromaticity, intensity
-
-
-@dataclass(frozen=True)
-class FeatureScales:
-    """How much of each feature counts as one standard deviation (the authors' release; the paper leaves them out)."""
-
-    intensity: float = 0.12
-    """Of linear intensity, the mean of R, G and B."""
-    chromaticity: float = 0.025
-    """Of the red and the green share of R + G + B."""
-    position: float = 0.1
-    """Of the image's diagonal."""
-
-    def __post_init__(self) -> None:
-        for name, value in vars(self).items():
-            if not (value > 0 and math.isfinite(value)):
-                raise ValueError(f"the scale of {name} must be positive and finite, not {value}")
+from unlit.pairwise.settings import FeatureScales
 
 
 def pixel_features(frames: Tensor, scales: FeatureScales | None = None) -> Tensor:

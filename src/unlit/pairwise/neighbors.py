@@ -16,19 +16,15 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass
-from typing import Literal
 
 import torch
 from torch import Tensor
 
 from unlit.color import chromaticity, floored_log, intensity
-from unlit.pairwise.features import FeatureScales
+from unlit.pairwise.settings import Factor, FeatureScales
 
 OFFSETS = ((0, 1), (1, 0), (1, 1), (1, -1))
 """(down, right) from p to q. The other four of the eight neighbors give the same pairs with p and q exchanged."""
-
-SCALES = 4
-"""Sizes at which neighbors are compared: every pixel, every second, every fourth, every eighth."""
 
 LAMBDA_MEDIAN = 20.0
 LAMBDA_NORMALIZED_MEDIAN = 4.0
@@ -37,8 +33,6 @@ NORMALIZED_MEDIAN_FLOOR = 1e-6
 
 RELEASE_FACTOR = 12.0
 """The release has 1 + 12 (1 − median W) where the paper prints 1 − median W."""
-
-Factor = Literal["paper", "release"]
 
 
 @dataclass(frozen=True)

@@ -18,7 +18,7 @@ from torch.nn.functional import interpolate
 from unlit import __version__
 from unlit.data.sequence import Sequence, SequenceError, load_sequence
 from unlit.image_io import Encoding, write_image
-from unlit.losses.energy import EnergySettings
+from unlit.losses.settings import EnergySettings
 from unlit.sequence.solve import STEPS, Progress, reflectance_of, solved_sequence
 
 if TYPE_CHECKING:

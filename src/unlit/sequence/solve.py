@@ -17,7 +17,8 @@ from torch import Tensor
 from torch.nn.functional import interpolate
 
 from unlit.color import LOG_FLOOR, floored_log
-from unlit.losses.energy import EnergySettings, energy
+from unlit.losses.energy import energy
+from unlit.losses.settings import EnergySettings
 from unlit.model.decomposition import Decomposition
 from unlit.pairwise.neighbors import median_over_frames
 from unlit.pairwise.pairwise import build_pairwise

@@ -1,0 +1,36 @@
+"""How the terms of the energy are weighed, and which form they have.
+
+The settings stand apart from what they set so that a command line can show them without loading torch.
+"""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass, field
+
+from unlit.pairwise.settings import PairwiseSettings
+
+
+@dataclass(frozen=True)
+class EnergySettings:
+    """Weights of the terms, and the paper's ablations. The defaults are those of the authors' release."""
+
+    consistency: float = 1.0
+    """w1."""
+    reflectance: float = 2.0
+    """w2."""
+    shading: float = 0.5
+    """w3."""
+    scale: float = 0.05
+    """w4."""
+    all_pairs: bool = True
+    """Reconstruct each frame with the reflectance of every frame; without it, "per-image reconstruction"."""
+    colored_light: bool = True
+    """Let the light have a color; without it, "gray shading": the decomposition's light color is left out."""
+    pairwise: PairwiseSettings = field(default_factory=PairwiseSettings)
+
+    def __post_init__(self) -> None:
+        for name in ("consistency", "reflectance", "shading", "scale"):
+            weight = getattr(self, name)
+            if not (weight >= 0 and math.isfinite(weight)):
+                raise ValueError(f"the weight of {name} must be finite and not negative, not {weight}")
