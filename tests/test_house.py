@@ -15,7 +15,10 @@ import unlit
 ROOT = Path(__file__).parents[1]
 SOURCE = ROOT / "src" / "unlit"
 
-ORDER = ["color", "image_io", "data", "pairwise", "model", "losses", "sequence", "cli", "__main__"]
+ORDER = [
+    "color", "image_io", "data", "pairwise", "model", "losses", "sequence", "baselines", "evaluate", "config",
+    "recipes", "train", "cli", "__main__",
+]  # fmt: skip
 """A module imports from itself and from those before it. `__init__` stands outside: it imports nothing until asked."""
 
 PUBLIC = {
@@ -68,7 +71,9 @@ def test_the_public_names_are_these_and_all_can_be_had() -> None:
         getattr(unlit, second_word)
 
 
-@pytest.mark.parametrize("statement", ["import unlit", "import unlit.cli", "import unlit.image_io"])
+@pytest.mark.parametrize(
+    "statement", ["import unlit", "import unlit.cli", "import unlit.image_io", "import unlit.recipes"]
+)
 def test_torch_is_not_imported_for_nothing(statement: str) -> None:
     code = f"import sys; {statement}; assert 'torch' not in sys.modules and 'scipy' not in sys.modules"
     subprocess.run([sys.executable, "-c", code], check=True)

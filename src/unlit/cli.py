@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import os
 import sys
+from collections.abc import Callable
 from collections.abc import Sequence as Arguments
 from pathlib import Path
 from typing import Annotated, Literal
@@ -15,6 +16,7 @@ from typing import Annotated, Literal
 import tyro
 
 from unlit import __version__
+from unlit.config import Config
 
 
 def sequence(
@@ -65,6 +67,62 @@ def sequence(
     console.print(f"{len(result.shadings)} frames; reflectance: {place}", soft_wrap=True, markup=False, highlight=False)
 
 
+def train(arguments: Arguments[str]) -> None:
+    """Train a network on sequences: `unlit train RECIPE --data DATASET --run RUN`.
+
+    A recipe is a whole config, and every field of it is an option: so the recipes are commands of their own.
+    """
+    from unlit.recipes import RECIPES, summary
+
+    commands = {name: _training(recipe, summary(name)) for name, recipe in RECIPES.items()}
+    tyro.extras.subcommand_cli_from_dict(
+        commands, prog="unlit train", description="Train a network on sequences, by a recipe.", args=list(arguments)
+    )
+
+
+def _training(recipe: Callable[[], Config], description: str) -> Callable[..., None]:
+    """Return the command that trains by `recipe`; its options are the config's fields."""
+    default = recipe()
+
+    def command(
+        data: Path,
+        run: Path,
+        resume: bool = False,
+        device: str = "auto",
+        quiet: bool = False,
+        config: Annotated[Config, tyro.conf.arg(name="")] = default,
+    ) -> None:
+        _train(config, data, run, resume=resume, device=device, quiet=quiet)
+
+    command.__doc__ = f"""{description}
+
+    Args:
+        data: A prepared dataset, a folder of shards, the MIT set, or a folder of folders of frames.
+        run: Folder for the config, metrics, picture sheets, checkpoints and, at the end, the weights.
+        resume: Go on with the run that is in the folder.
+        device: Where to train: auto, cpu, cuda, cuda:1.
+        quiet: Show no progress.
+        config: The recipe.
+    """
+    return command
+
+
+def _train(config: Config, data: Path, run: Path, *, resume: bool, device: str, quiet: bool) -> None:
+    from unlit.data.dataset import open_dataset
+    from unlit.train.loop import fit
+
+    dataset = open_dataset(data, with_truth=config.supervised.any)
+    result = fit(config, dataset, run, resume=resume, device=device, quiet=quiet)
+    if os.environ.get("RANK", "0") != "0":
+        return
+    if not result.is_complete:
+        message = f"stopped at step {result.step} of {result.steps}; go on with --resume"
+        print(f"unlit: {message}", file=sys.stderr)
+        sys.exit(1)
+    if not quiet:
+        print(f"{result.steps} steps; weights: {run / 'weights.safetensors'}", file=sys.stderr)
+
+
 def _check_out(out: Path, folder: Path, *, force: bool) -> None:
     """Refuse, before any work, a place where results cannot or should not go."""
     if out.resolve() == folder.resolve():
@@ -78,6 +136,16 @@ def _check_out(out: Path, folder: Path, *, force: bool) -> None:
         raise ValueError(f"{out} is not empty; choose another folder, or say --force")
 
 
+def _listed_only(command: Callable[..., None]) -> Callable[[], None]:
+    """Return something without options by a command's name: it has its own way of reading them."""
+
+    def listed() -> None:
+        raise AssertionError("never called")
+
+    listed.__name__, listed.__doc__ = command.__name__, command.__doc__
+    return listed
+
+
 def main(arguments: Arguments[str] | None = None) -> None:
     """Run the command line."""
     arguments = sys.argv[1:] if arguments is None else list(arguments)
@@ -86,7 +154,11 @@ def main(arguments: Arguments[str] | None = None) -> None:
         return
     app = tyro.extras.SubcommandApp()
     app.command(sequence)
+    app.command(_listed_only(train))
     try:
+        if arguments[:1] == ["train"]:
+            train(arguments[1:])
+            return
         app.cli(prog="unlit", description="unlit sees surfaces without their light.", args=arguments)
     except ValueError as error:  # what the user gave is wrong; the message says what, and the remedy
         print(f"unlit: {error}", file=sys.stderr)

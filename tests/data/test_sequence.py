@@ -182,7 +182,7 @@ def test_frames_without_a_valid_pixel_are_dropped_by_name(tmp_path: Path) -> Non
     assert loaded.frame_names == ("1", "3")
     assert loaded.dropped == ("0", "2")
     np.testing.assert_allclose(loaded.frames.mean((1, 2, 3)), [0.25, 0.75], atol=0.01)
-    with pytest.raises(SequenceError, match=r"2 frame\(s\) and 2 wholly masked; a sequence needs 3"):
+    with pytest.raises(SequenceError, match=r"2 frame\(s\) and 2 wholly masked or unreadable; a sequence needs 3"):
         load_sequence(tmp_path, min_frames=3)
 
 

@@ -19,7 +19,7 @@ from typing import TYPE_CHECKING, Any, Literal
 import torch
 from torch import Tensor
 
-from unlit.image_io import WRITABLE_SUFFIXES, Encoding, read_image, write_image
+from unlit.image_io import WRITABLE_SUFFIXES, Encoding, ImageError, read_image, write_image
 
 if TYPE_CHECKING:
     import os
@@ -45,7 +45,7 @@ class Sequence:
     frame_names: tuple[str, ...] = ()
     """One for each frame, such as its file's name without suffix; 0001 and so on where none are given."""
     dropped: tuple[str, ...] = ()
-    """The names of frames that were left out on reading, because none of their pixels is valid."""
+    """The names of frames that were left out on reading: none of their pixels is valid, or they cannot be read."""
 
     def __post_init__(self) -> None:
         if not self.frame_names:
@@ -103,6 +103,7 @@ def load_sequence(
     encoding: Encoding | None = None,
     pattern: str = "*",
     min_frames: int = 2,
+    skip_unreadable: bool = False,
 ) -> Sequence:
     """Read the sequence in `folder`: one that `save_sequence` wrote, or any folder of pictures.
 
@@ -111,7 +112,8 @@ def load_sequence(
     own, `mask.png`; without any, every pixel is valid. A mask's pixel is valid from half of white on. Where some frames
     have a mask and others none, where sizes differ, or where fewer than `min_frames` are left, SequenceError says so.
     Frames without a valid pixel are left out and named in `Sequence.dropped`. `encoding` says how the frames' numbers
-    are encoded where the files do not. ImageError where a picture cannot be read.
+    are encoded where the files do not. ImageError where a picture cannot be read; with `skip_unreadable` its frame is
+    left out like a masked one.
     """
     folder = Path(folder)
     if not folder.is_dir():
@@ -121,9 +123,9 @@ def load_sequence(
         encoding = encoding or stated
     else:
         name, size, files = folder.resolve().name, None, _find_frames(folder, pattern)
-    sequence = _read_frames(folder, name, files, size, encoding)
+    sequence = _read_frames(folder, name, files, size, encoding, skip_unreadable=skip_unreadable)
     if len(sequence.frames) < min_frames:
-        left = f"{len(sequence.frames)} frame(s) and {len(sequence.dropped)} wholly masked"
+        left = f"{len(sequence.frames)} frame(s) and {len(sequence.dropped)} wholly masked or unreadable"
         raise SequenceError(f"{folder}: has {left}; a sequence needs {min_frames}")
     return sequence
 
@@ -155,18 +157,32 @@ def _natural_order(path: Path) -> list[tuple[int, str]]:
 
 
 def _read_frames(
-    folder: Path, name: str, files: list[_FrameFile], size: tuple[int, int] | None, encoding: Encoding | None
+    folder: Path,
+    name: str,
+    files: list[_FrameFile],
+    size: tuple[int, int] | None,
+    encoding: Encoding | None,
+    *,
+    skip_unreadable: bool,
 ) -> Sequence:
     """Read frames and masks of one size, (h, w); the first frame's where `size` is None."""
     frames = masks = None
     kept: list[str] = []
     dropped: list[str] = []
+    unreadable: ImageError | None = None
     for file in files:
-        valid = None if file.mask is None else _read_mask(file.mask)
-        if valid is not None and not valid.any():
+        try:
+            valid = None if file.mask is None else _read_mask(file.mask)
+            if valid is not None and not valid.any():
+                dropped.append(file.name)
+                continue
+            pixels = torch.from_numpy(read_image(file.path, encoding=encoding).pixels)
+        except ImageError as error:
+            if not skip_unreadable:
+                raise
+            unreadable = unreadable or error
             dropped.append(file.name)
             continue
-        pixels = torch.from_numpy(read_image(file.path, encoding=encoding).pixels)
         h, w = size = size or (pixels.shape[0], pixels.shape[1])
         _check_size(folder, file.path, pixels, size)
         if frames is None or masks is None:
@@ -178,6 +194,8 @@ def _read_frames(
         frames[len(kept)] = pixels.permute(2, 0, 1)
         kept.append(file.name)
     if frames is None or masks is None:
+        if unreadable is not None:
+            raise unreadable
         raise SequenceError(f"{folder}: no frame has a valid pixel; check the masks (255 = valid)")
     return Sequence(frames[: len(kept)], masks[: len(kept)], name, tuple(kept), tuple(dropped))
 

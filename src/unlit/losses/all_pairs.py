@@ -9,7 +9,9 @@ from __future__ import annotations
 import torch
 from torch import Tensor
 
-_TINY = 1e-20
+from unlit.pairwise.filtering import has_kernels
+
+TINY = 1e-20
 """Keeps the mean of pixels without any weight at zero instead of NaN."""
 
 
@@ -26,10 +28,20 @@ def all_pairs_sq_distance(x: Tensor, y: Tensor, p: Tensor, q: Tensor) -> Tensor:
     do; only `x - y` matters, so both are first moved by their common mean at each pixel, which changes nothing but the
     rounding. That is also why the mean needs no gradient.
     """
+    if x.is_cuda and has_kernels():
+        from unlit.losses import all_pairs_kernels as kernels
+
+        if kernels.fits(x, y, p, q):
+            return kernels.all_pairs_sq_distance(x, y, p, q)
+    return plain_all_pairs_sq_distance(x, y, p, q)
+
+
+def plain_all_pairs_sq_distance(x: Tensor, y: Tensor, p: Tensor, q: Tensor) -> Tensor:
+    """Return that sum in plain torch operations: any device, any dtype, differentiable any number of times."""
     x, p2 = _prepared(x, p)
     y, q2 = _prepared(y, q)
     sum_p2, sum_q2 = p2.sum(0), q2.sum(0)
-    mean = (((p2 * x).sum(0) + (q2 * y).sum(0)) / (sum_p2 + sum_q2 + _TINY)).detach()
+    mean = (((p2 * x).sum(0) + (q2 * y).sum(0)) / (sum_p2 + sum_q2 + TINY)).detach()
     x, y = x - mean, y - mean
     p2x, q2y = p2 * x, q2 * y
     squares = sum_q2 * (p2x * x).sum(0) + sum_p2 * (q2y * y).sum(0)

@@ -54,23 +54,45 @@ def energy(
     frames = torch.where(mask, frames, 0).to(torch.promote_types(frames.dtype, torch.float32))
     pairwise = pairwise or build_pairwise(frames, mask, settings.pairwise)
     _check_pairs(pairwise, mask)
+    # First of all, so that log_light is not a sum of few digits.
+    decomposition = _at_least_float32(decomposition)
+    log_reflectance, log_shading = decomposition.log_reflectance, decomposition.log_shading
+    log_light = decomposition.log_light if settings.colored_light else log_shading
+    return weighted_terms(frames, mask, log_reflectance, log_light, log_shading, pairwise, settings)
+
+
+def weighted_terms(
+    frames: Tensor,
+    mask: Tensor,
+    log_reflectance: Tensor,
+    log_light: Tensor,
+    log_shading: Tensor,
+    pairwise: Pairwise,
+    settings: EnergySettings,
+    *,
+    reflectance: Tensor | None = None,
+) -> LossTerms:
+    """Return the terms for images of equal shape; the term `reflectance` is taken as it is where given."""
     with torch.autocast(frames.device.type, enabled=False):
-        decomposition = _at_least_float32(decomposition)  # first, so that log_light is not a sum of few digits
-        log_reflectance, log_shading = decomposition.log_reflectance, decomposition.log_shading
-        log_light = decomposition.log_light if settings.colored_light else log_shading
         reconstruction = reconstruction_term(frames, mask, log_reflectance, log_light, all_pairs=settings.all_pairs)
         consistency = consistency_term(mask, log_reflectance)
-        reflectance = _reflectance_term(pairwise, log_reflectance)
+        reflectance = _reflectance_term(pairwise, log_reflectance) if reflectance is None else reflectance
         shading = shading_term(pairwise.shading, log_shading)
-        scale = log_shading.abs().mean()
+        scale = scale_term(mask, log_shading)
         total = (
-            reconstruction
+            settings.reconstruction * reconstruction
             + settings.consistency * consistency
             + settings.reflectance * reflectance
             + settings.shading * shading
             + settings.scale * scale
         )
     return LossTerms(reconstruction, consistency, reflectance, shading, scale, total)
+
+
+def scale_term(mask: Tensor, log_shading: Tensor) -> Tensor:
+    """Return the mean |log S| over valid pixels."""
+    valid = mask.to(log_shading.dtype)
+    return (log_shading.abs() * valid).sum() / valid.sum().clamp_min(1)
 
 
 def _check_shapes(frames: Tensor, mask: Tensor, decomposition: Decomposition) -> None:

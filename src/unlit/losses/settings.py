@@ -15,6 +15,8 @@ from unlit.pairwise.settings import PairwiseSettings
 class EnergySettings:
     """Weights of the terms, and the paper's ablations. The defaults are those of the authors' release."""
 
+    reconstruction: float = 1.0
+    """Of L_rec: 1, unless it is left out."""
     consistency: float = 1.0
     """w1."""
     reflectance: float = 2.0
@@ -30,7 +32,7 @@ class EnergySettings:
     pairwise: PairwiseSettings = field(default_factory=PairwiseSettings)
 
     def __post_init__(self) -> None:
-        for name in ("consistency", "reflectance", "shading", "scale"):
+        for name in ("reconstruction", "consistency", "reflectance", "shading", "scale"):
             weight = getattr(self, name)
             if not (weight >= 0 and math.isfinite(weight)):
                 raise ValueError(f"the weight of {name} must be finite and not negative, not {weight}")

@@ -8,14 +8,34 @@ one neighbor, all frames together; the gray shading counts, without the light's 
 
 from __future__ import annotations
 
+from typing import TypeGuard
+
 import torch
 from torch import Tensor
 
-from unlit.pairwise.neighbors import NeighborPairs, at_scale, paired
+from unlit.pairwise.filtering import has_kernels
+from unlit.pairwise.neighbors import NeighborPairs, PackedPairs, at_scale, paired
 
 
 def shading_term(scales: list[list[NeighborPairs]], log_shading: Tensor) -> Tensor:
     """Return L_ss for gray log_shading (m, 1, h, w); the pairs are given by scale, finest first."""
+    if log_shading.is_cuda and has_kernels() and _is_packed_for(scales, log_shading):
+        from unlit.losses import shading_kernels as kernels
+
+        return kernels.shading_term(scales, log_shading)
+    return plain_shading_term(scales, log_shading)
+
+
+def _is_packed_for(scales: list[list[NeighborPairs]], log_shading: Tensor) -> TypeGuard[PackedPairs]:
+    """Return whether the pairs are those of a kernel, and of these frames."""
+    if not isinstance(scales, PackedPairs) or log_shading.ndim != 4 or log_shading.dtype != torch.float32:
+        return False
+    m, h, w = scales.size
+    return tuple(log_shading.shape) == (m, 1, h, w) and log_shading.device == scales.weights.device
+
+
+def plain_shading_term(scales: list[list[NeighborPairs]], log_shading: Tensor) -> Tensor:
+    """Return L_ss in plain torch operations: any device, any dtype, differentiable any number of times."""
     total = log_shading.new_zeros(())
     for level, pairs in enumerate(scales):
         values = at_scale(log_shading, level)

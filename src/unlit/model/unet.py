@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, cast
 import torch
 from torch import Tensor, nn
 
+from unlit.color import floored_log, srgb_to_linear
 from unlit.model.decomposition import Decomposition
 
 CHANNELS = (64, 128, 256, 512, 512, 512, 512)
@@ -29,11 +30,13 @@ class UNet(nn.Module):
 
     Other sizes than multiples of 128 are padded by their own edge pixels and cut back. With `gray_shading` there is no
     light color (the paper's ablation, and its setting for the MIT objects): it stays zero. `width` scales the number
-    of channels; 1 is the paper's.
+    of channels; 1 is the paper's. With `anchored` both logs are added to half of the image's own, so that the network
+    says only how far a pixel leans to either side, and fine detail need not pass through it; the paper's is not.
     """
 
-    def __init__(self, *, gray_shading: bool = False, width: float = 1.0) -> None:
+    def __init__(self, *, gray_shading: bool = False, width: float = 1.0, anchored: bool = False) -> None:
         super().__init__()
+        self.anchored = anchored
         channels = [max(1, round(width * c)) for c in CHANNELS]
         self.gray_shading = gray_shading
         self.encoder = nn.ModuleList(_down(i, channels) for i in range(len(channels)))
@@ -59,6 +62,10 @@ class UNet(nn.Module):
             maps.append(x)
         log_reflectance = _decoded(self.reflectance_decoder, maps)[..., :h, :w]
         log_shading = _decoded(self.shading_decoder, maps)[..., :h, :w]
+        if self.anchored:
+            half = 0.5 * floored_log(srgb_to_linear(images_srgb))
+            log_reflectance = log_reflectance + half
+            log_shading = log_shading + half.mean(1, keepdim=True)
         if self.color_head is None:
             color = log_reflectance.new_zeros(images_srgb.shape[0], 3)
         else:

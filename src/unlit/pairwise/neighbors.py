@@ -46,6 +46,32 @@ class NeighborPairs:
     """The number of valid pairs, a scalar."""
 
 
+class PackedPairs(list[list[NeighborPairs]]):
+    """Pairs by scale and offset whose weights lie in one piece of memory, so that one kernel can read them all.
+
+    `weights` holds, for each scale of a sequence of `size` (m, h, w), a block (offsets, m, rows, columns): each pair at
+    the place of its p, and zero where p has no neighbor. `counts` is (scales, offsets).
+    """
+
+    def __init__(self, weights: Tensor, counts: Tensor, size: tuple[int, int, int]) -> None:
+        self.weights, self.counts, self.size = weights, counts, size
+        m, h, w = size
+        start = 0
+        for (rows, columns), at_scale_counts in zip(sizes_at_scales(h, w, len(counts)), counts.unbind(), strict=True):
+            plane, pairs = rows * columns, []
+            for (down, right), count in zip(OFFSETS, at_scale_counts.unbind(), strict=True):
+                shape = (m, 1, rows - down, columns - abs(right))
+                view = weights.as_strided(shape, (plane, plane, columns, 1), start + max(-right, 0))
+                pairs.append(NeighborPairs((down, right), view, count))
+                start += m * plane
+            self.append(pairs)
+
+
+def sizes_at_scales(h: int, w: int, levels: int) -> list[tuple[int, int]]:
+    """Return the rows and columns of h x w pixels at each of so many scales."""
+    return [(-(-h // 2**level), -(-w // 2**level)) for level in range(levels)]
+
+
 def paired(values: Tensor, offset: tuple[int, int]) -> tuple[Tensor, Tensor]:
     """Return values (..., h, w) at p and at q for all pairs of an offset inside the image: two views (..., h', w')."""
     down, right = offset

@@ -13,6 +13,7 @@ import torch
 from torch import Tensor
 
 from unlit.pairwise.features import pixel_features
+from unlit.pairwise.filtering import has_kernels
 from unlit.pairwise.lattice import PermutohedralLattice
 from unlit.pairwise.neighbors import (
     OFFSETS,
@@ -57,10 +58,20 @@ def build_pairwise(frames: Tensor, mask: Tensor, settings: PairwiseSettings | No
         raise ValueError(f"mask must be (m, 1, h, w) for frames of {tuple(frames.shape)}, not {tuple(mask.shape)}")
     mask = mask.bool()
     frames = torch.where(mask, frames.detach(), 0)  # what is masked may hold anything, NaN too
-    shading = [_shading_pairs(frames, mask, level, settings) for level in range(settings.shading_scales)]
+    near = neighbors_alone(frames, mask, settings, math.hypot(*frames.shape[-2:]))
     if settings.reflectance == "local":
-        return Pairwise(None, _local_pairs(frames, mask, settings.scales), shading)
-    return Pairwise(dense_pairs(frames, mask, settings.scales), None, shading)
+        return near
+    return Pairwise(dense_pairs(frames, mask, settings.scales), None, near.shading)
+
+
+def neighbors_alone(frames: Tensor, mask: Tensor, settings: PairwiseSettings, diagonal: float) -> Pairwise:
+    """Return the pairs of neighbors, without the dense ones.
+
+    Masked pixels must be finite. `diagonal` is the picture's, in pixels: several may be laid out in one.
+    """
+    shading = _shading_pairs(frames, mask, settings, diagonal)
+    local = _local_pairs(frames, mask, settings.scales) if settings.reflectance == "local" else None
+    return Pairwise(None, local, shading)
 
 
 def dense_pairs(
@@ -91,8 +102,21 @@ def _local_pairs(frames: Tensor, mask: Tensor, scales: FeatureScales) -> list[Ne
     return [neighbor_pairs(mask, offset, color_affinity(frames, offset, scales)) for offset in OFFSETS]
 
 
-def _shading_pairs(frames: Tensor, mask: Tensor, level: int, settings: PairwiseSettings) -> list[NeighborPairs]:
-    pixel = 2**level / math.hypot(*frames.shape[-2:])
+def _shading_pairs(
+    frames: Tensor, mask: Tensor, settings: PairwiseSettings, diagonal: float
+) -> list[list[NeighborPairs]]:
+    if frames.is_cuda and has_kernels():
+        from unlit.pairwise import neighbor_kernels as kernels
+
+        if kernels.fits(frames):
+            return kernels.shading_pairs(frames, mask, settings, diagonal)
+    return [_pairs_at_scale(frames, mask, level, settings, diagonal) for level in range(settings.shading_scales)]
+
+
+def _pairs_at_scale(
+    frames: Tensor, mask: Tensor, level: int, settings: PairwiseSettings, diagonal: float
+) -> list[NeighborPairs]:
+    pixel = 2**level / diagonal
     frames, mask = at_scale(frames, level), at_scale(mask, level)
     return [
         neighbor_pairs(

@@ -1,0 +1,152 @@
+"""A whole training step of the paper's network beside the network alone, and what its schedule would take.
+
+python benchmarks/train_step.py [--device cuda] [--compile] [--json FILE]
+
+The step is the `release` recipe's, as `unlit train` takes it: augmentation, pairs, energy, gradients, Adam. The network
+alone runs forward and backward on the same frames, in the same precision. The schedule is the paper's, 5,088 steps; its
+time is the median step's times that number.
+"""
+
+from __future__ import annotations
+
+import tempfile
+from collections.abc import Callable
+from dataclasses import replace
+from pathlib import Path
+from typing import Any, cast
+
+import torch
+import tyro
+from torch import nn
+
+from _measure import Timing, report, timed, timing_row
+from _scene import frames as scene
+from unlit.color import linear_to_srgb
+from unlit.config import Config
+from unlit.data.dataset import Dataset, dataset_of
+from unlit.data.sequence import Sequence
+from unlit.losses.batch import batch_energy, batch_pairwise
+from unlit.recipes import release
+from unlit.train.ahead import Ahead
+from unlit.train.distributed import Team
+from unlit.train.loop import Run
+
+SCHEDULE = 5088
+"""Steps of the paper's training: 24 epochs of 212 sequences."""
+
+
+BLOCK = 8
+"""Steps that are timed together."""
+
+
+def sequences(count: int, m: int, h: int, w: int) -> Dataset:
+    """Return sequences to train on."""
+    made = []
+    for k in range(count):
+        made.append(Sequence(scene(m, h, w, seed=k), torch.ones(m, 1, h, w, dtype=torch.bool), f"scene{k}"))
+    return dataset_of(made)
+
+
+def prepared_run(config: Config, dataset: Dataset, device: torch.device) -> tuple[Run, nn.Module]:
+    """Return a run that has not begun, and its network, compiled where asked."""
+    run = Run(config, dataset, Path(tempfile.mkdtemp()), Team(device), quiet=True)
+    module = cast(nn.Module, torch.compile(run.network)) if config.train.compile else run.network
+    return run, module
+
+
+def whole_step(run: Run, module: nn.Module) -> Callable[[], None]:
+    """Return what takes one step, building the next batch's pairs while the network works on this one."""
+    ahead = Ahead(run.loader.batches(0, 1, 1), run.config.energy, run.device)
+
+    def step() -> None:
+        run.set_rate()
+        run.run_pass(module, ahead.take())
+        ahead.start()
+        run.update()
+        run.step += 1
+
+    return step
+
+
+def network_alone(run: Run, module: nn.Module) -> Callable[[], None]:
+    """Return what runs the network forward and backward on a batch of the same size."""
+    batch = next(run.loader.batches(0, 1, 1))
+
+    def alone() -> None:
+        found = run.decomposed(module, batch)
+        (found.log_reflectance.float().mean() + found.log_light.float().mean()).backward()
+        run.optimizer.zero_grad(set_to_none=True)
+
+    return alone
+
+
+def parts(run: Run) -> dict[str, Callable[[], Any]]:
+    """Return the other parts of a step, each on its own."""
+    batches = run.loader.batches(0, 1, 1)
+    batch = next(batches)
+    pairs = batch_pairwise(batch.frames, batch.mask, run.config.energy)
+    with torch.no_grad():
+        found = run.network(linear_to_srgb(batch.frames.flatten(0, 1)))
+    leaves = replace(
+        found,
+        log_reflectance=found.log_reflectance.float().requires_grad_(),
+        log_shading=found.log_shading.float().requires_grad_(),
+        light_color=found.light_color.float().requires_grad_(),
+    )
+    return {
+        "augmentation": lambda: next(batches),
+        "pairs": lambda: batch_pairwise(batch.frames, batch.mask, run.config.energy),
+        "energy": lambda: batch_energy(batch.frames, batch.mask, leaves, pairs, run.config.energy).total.backward(),
+    }
+
+
+def rate_of(step: Callable[[], None], device: torch.device, calls: int) -> Timing:
+    """Return the time of a step among others: one runs ahead of the next, so several are timed together."""
+
+    def block() -> None:
+        for _ in range(BLOCK):
+            step()
+
+    several = timed(block, device, max(2, calls // BLOCK), warm_up=1)
+    return Timing(several.median_ms / BLOCK, several.spread_ms / BLOCK, BLOCK * several.calls)
+
+
+def main(
+    json: Path | None = None,
+    device: str = "cpu",
+    length: int = 31,
+    size: tuple[int, int] = (256, 384),
+    count: int = 4,
+    width: float = 1.0,
+    calls: int = 20,
+    compile: bool = False,  # noqa: A002  # the recipe's own word
+) -> None:
+    """Measure; `length` frames of `size` (h, w) in each of `count` sequences, `width` of the network."""
+    where = torch.device(device)
+    config = replace(release(), model=replace(release().model, width=width))
+    dataset = sequences(count, length, *size)
+    rows: list[dict[str, Any]] = []
+
+    def row(name: str, timing: Timing, **more: Any) -> None:
+        rows.append(timing_row(name, timing, frames_per_second=1000 * length / timing.median_ms, **more))
+        print(rows[-1], flush=True)
+
+    kinds = [("", config)]
+    if compile:
+        kinds.append((", compiled", replace(config, train=replace(config.train, compile=True))))
+    torch.backends.cudnn.deterministic = True  # as training is
+    for kind, chosen in kinds:
+        run, module = prepared_run(chosen, dataset, where)
+        alone = timed(network_alone(run, module), where, calls)
+        row(f"network alone{kind}", alone)
+        step = rate_of(whole_step(run, module), where, calls)
+        minutes = step.median_ms * SCHEDULE / 60000
+        row(f"whole step{kind}", step, share_of_network=alone.median_ms / step.median_ms, schedule_minutes=minutes)
+        if not kind:
+            for name, call in parts(run).items():
+                row(name, timed(call, where, calls))
+    report("train_step", rows, where, json)
+
+
+if __name__ == "__main__":
+    tyro.cli(main)

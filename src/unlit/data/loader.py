@@ -1,0 +1,249 @@
+"""Batches for every step of a training run, in an order that depends on a seed alone.
+
+A visit is one look at one sequence; visits are numbered through the whole run. Which sequence a visit sees, and every
+draw that it makes, follow from the seed and its number: so a run can go on at any step, on any number of processes, as
+if it had never stopped.
+
+Small sets are kept on the training device. Large ones are read by worker processes, ahead of the step that needs them.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass, replace
+
+import torch
+from torch import Tensor
+from torch.utils.data import DataLoader
+from torch.utils.data import Dataset as TorchDataset
+
+from unlit.data.augment import seeded
+from unlit.data.batch import UNCHANGED, Batch, batch_of
+from unlit.data.dataset import (
+    Dataset,
+    Item,
+    Skipped,
+    Source,
+    places_of,
+    read_usable,
+    stated_size,
+    training_size,
+)
+from unlit.data.sequence import SequenceError
+from unlit.data.settings import AugmentSettings, DataSettings
+
+_ORDER, _VISIT = 1, 2
+"""First numbers of the seeds for the order of an epoch and for the draws of a visit."""
+
+Say = Callable[[str], object]
+
+
+@dataclass(frozen=True)
+class Plan:
+    """Which sequences each batch has: all of them once an epoch, those of one size together."""
+
+    sizes: tuple[tuple[int, int], ...]
+    """Of every sequence, (h, w); all equal where windows are cut."""
+    sequences: int
+    """In a batch."""
+    seed: int
+
+    @property
+    def per_epoch(self) -> int:
+        """The number of batches in which every sequence comes at least once."""
+        return sum(-(-len(bucket) // self.sequences) for bucket in self._buckets())
+
+    def batch(self, number: int) -> list[int]:
+        """Return the sequences of a batch; those of an epoch's last may have come already."""
+        epoch, place = divmod(number, self.per_epoch)
+        draw = seeded(self.seed, _ORDER, epoch)
+        batches = []
+        for bucket in self._buckets():
+            order = draw.permutation(len(bucket)).tolist()
+            order += draw.integers(len(bucket), size=-len(bucket) % self.sequences).tolist()
+            members = [bucket[k] for k in order]
+            batches += [members[i : i + self.sequences] for i in range(0, len(members), self.sequences)]
+        return batches[int(draw.permutation(len(batches))[place])]
+
+    def _buckets(self) -> list[list[int]]:
+        by_size: dict[tuple[int, int], list[int]] = {}
+        for k, size in enumerate(self.sizes):
+            by_size.setdefault(size, []).append(k)
+        return list(by_size.values())
+
+
+@dataclass(frozen=True)
+class Visits:
+    """The items of one batch as they were read, with the number of its first visit; and what had to be left out.
+
+    Without items: nothing can be read any more.
+    """
+
+    items: list[Item]
+    first: int
+    skipped: tuple[Skipped, ...] = ()
+
+
+class Loader:
+    """Gives batches of a dataset, on a device. Iterate over `batches`."""
+
+    def __init__(
+        self,
+        dataset: Dataset,
+        data: DataSettings,
+        augment: AugmentSettings | None,
+        *,
+        sequences: int,
+        seed: int,
+        device: torch.device,
+        say: Say,
+        prepare: Callable[[Item], Item] | None = None,
+    ) -> None:
+        """Look through a dataset. `prepare` adds to each item, on the device, what training needs besides."""
+        self.data, self.augment, self.device = data, augment or UNCHANGED, device
+        self._seed, self._say, self._prepare = seed, say, prepare
+        self.skipped: list[Skipped] = []
+        self._store: dict[int, Item] | None = {}
+        self._places: dict[int, Tensor] = {}
+        self._sources: list[Source] = []
+        self._sizes: list[tuple[int, int]] = []
+        self._look_through(dataset)
+        if not self._sources:
+            first = f" (the first: {self.skipped[0].reason})" if self.skipped else ""
+            raise SequenceError(f"{dataset.place}: no sequence can be used{first}; see the messages above")
+        one_size = [(data.window, data.window)] * len(self._sources) if data.window else self._sizes
+        self.plan = Plan(tuple(one_size), sequences, seed)
+
+    @property
+    def names(self) -> list[str]:
+        """Of the sequences that are used."""
+        return [source.name for source in self._sources]
+
+    @property
+    def on_device(self) -> bool:
+        """Whether the set is kept on the device; else it streams."""
+        return self._store is not None
+
+    def _look_through(self, dataset: Dataset) -> None:
+        """Read every sequence of a small set once: keep what can be used, and name what cannot."""
+        for skipped in dataset.skipped:
+            self._skip(skipped)
+        held = 0.0
+        for source in dataset.sources:
+            size = None if self._store is not None else stated_size(source)
+            if size is not None:
+                # Reading all of a large set would take long; what is wrong with it shows at its first visit.
+                self._sources.append(source)
+                self._sizes.append(training_size(*size, self.data))
+                continue
+            item = read_usable(source, self.data)
+            if isinstance(item, Skipped):
+                self._skip(item)
+                continue
+            if item.sequence.dropped:
+                # Frames, not the sequence; they are counted all the same.
+                names = ", ".join(item.sequence.dropped)
+                self._skip(Skipped(f"{source.name}: {names}", "wholly masked, or cannot be read"))
+            held += item.sequence.frames.nbytes + item.sequence.mask.nbytes
+            if held > self.data.memory_gb * 1e9 and self._store is not None:
+                if self._prepare:
+                    raise SequenceError(
+                        f"{dataset.place}: has more than {self.data.memory_gb:g} GB of frames, too many to be solved "
+                        "beforehand; raise data.memory_gb, or set solved.weight to 0"
+                    )
+                self._say(f"more than {self.data.memory_gb:g} GB of frames: they stream from disk")
+                self._store = None
+            number = len(self._sources)
+            self._sources.append(source)
+            self._sizes.append((item.sequence.frames.shape[2], item.sequence.frames.shape[3]))
+            if self._store is not None:
+                self._places[number] = places_of(item)
+                on_device = moved(item, self.device)
+                self._store[number] = self._prepare(on_device) if self._prepare and item.truth is None else on_device
+
+    def _skip(self, skipped: Skipped) -> None:
+        if skipped in self.skipped:
+            return  # streaming comes by again every epoch
+        self.skipped.append(skipped)
+        self._say(f"skipped {skipped.name}: {skipped.reason}")
+
+    def batches(self, first: int, stride: int, block: int) -> Iterator[Batch]:
+        """Yield batches without end: `block` in a row from batch number `first`, then those `stride` further on."""
+        numbers = (start + k for start in _counting(first, stride) for k in range(block))
+        if self._store is not None:
+            for number in numbers:
+                chosen = self.plan.batch(number)
+                visits = Visits([self._store[k] for k in chosen], number * self.plan.sequences)
+                yield self._batch(visits, [self._places[k] for k in chosen])
+        else:
+            for visits in self._streamed(first, stride, block):
+                for skipped in visits.skipped:
+                    self._skip(skipped)
+                if not visits.items:
+                    raise SequenceError(f"no sequence can be read any more; the last: {visits.skipped[-1].reason}")
+                yield self._batch(visits, [places_of(item) for item in visits.items])
+
+    def _batch(self, visits: Visits, places: list[Tensor]) -> Batch:
+        draws = [seeded(self._seed, _VISIT, visits.first + k) for k in range(len(visits.items))]
+        return batch_of(visits.items, draws, places, self.data, self.augment, self.device)
+
+    def _streamed(self, first: int, stride: int, block: int) -> Iterator[Visits]:
+        loader = DataLoader(
+            _Reading(tuple(self._sources), self.plan, self.data),
+            sampler=_Numbers(first, stride, block),
+            batch_size=None,
+            num_workers=self.data.workers,
+            prefetch_factor=2 if self.data.workers else None,
+            multiprocessing_context="spawn" if self.data.workers else None,  # a fork would copy CUDA's state
+            persistent_workers=False,
+        )
+        yield from loader
+
+
+def moved(item: Item, device: torch.device) -> Item:
+    """Return the item on a device."""
+    sequence = item.sequence
+    on_device = replace(sequence, frames=sequence.frames.to(device), mask=sequence.mask.to(device))
+    return replace(item, sequence=on_device, truth=None if item.truth is None else item.truth.to(device))
+
+
+def _counting(first: int, stride: int) -> Iterator[int]:
+    while True:
+        yield first
+        first += stride
+
+
+class _Numbers(torch.utils.data.Sampler[int]):
+    """The numbers of the batches to read, in order."""
+
+    def __init__(self, first: int, stride: int, block: int) -> None:
+        self._first, self._stride, self._block = first, stride, block
+
+    def __iter__(self) -> Iterator[int]:
+        return (start + k for start in _counting(self._first, self._stride) for k in range(self._block))
+
+
+class _Reading(TorchDataset[Visits]):
+    """Reads the items of a batch, in a worker process."""
+
+    def __init__(self, sources: tuple[Source, ...], plan: Plan, data: DataSettings) -> None:
+        self._sources, self._plan, self._data = sources, plan, data
+
+    def __getitem__(self, number: int) -> Visits:
+        items: list[Item] = []
+        skipped: list[Skipped] = []
+        for k in self._plan.batch(number):
+            item, before = self._read(k), len(skipped)
+            while isinstance(item, Skipped):
+                # A file that could be read when the run began: the next of its size takes its place.
+                skipped.append(item)
+                same = [i for i, size in enumerate(self._plan.sizes) if size == self._plan.sizes[k]]
+                k = same[(same.index(k) + 1) % len(same)]
+                if len(skipped) - before == len(same):
+                    return Visits([], number * self._plan.sequences, tuple(skipped))
+                item = self._read(k)
+            items.append(item)
+        return Visits(items, number * self._plan.sequences, tuple(skipped))
+
+    def _read(self, k: int) -> Item | Skipped:
+        return read_usable(self._sources[k], self._data)

@@ -1,0 +1,83 @@
+"""What a training step sees of a sequence, and how it varies: the settings of the data.
+
+They stand apart from what they set so that a command line can show them without loading torch.
+"""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+
+
+def _check(what: bool, message: str) -> None:
+    if not what:
+        raise ValueError(message)
+
+
+@dataclass(frozen=True)
+class DataSettings:
+    """Which part of a sequence a step sees."""
+
+    window: int | None = None
+    """None: the whole picture, resized by the paper's rule (256 x 384, 384 x 256 or 256 x 256 by aspect). A number:
+    square windows of so many pixels, cut at random places."""
+    longest: int = 640
+    """Windows: pictures whose longer side has more pixels than this are first made smaller."""
+    frames: int = 64
+    """At most so many frames of a sequence in a step, drawn anew each time; 64 is the paper's longest sequence."""
+    masked_input: bool = False
+    """Show masked pixels to the network as black: for objects cut out by their mask."""
+    memory_gb: float = 16.0
+    """Sets smaller than this are kept on the training device; larger ones stream from disk."""
+    workers: int = 4
+    """Processes that read ahead, for sets that stream from disk."""
+
+    def __post_init__(self) -> None:
+        _check(self.window is None or self.window >= 8, f"data.window must be at least 8 pixels, not {self.window}")
+        _check(self.longest >= 8, f"data.longest must be at least 8 pixels, not {self.longest}")
+        _check(self.frames >= 1, f"data.frames must be at least 1, not {self.frames}")
+        _check(self.memory_gb >= 0, f"data.memory_gb must not be negative, not {self.memory_gb}")
+        _check(self.workers >= 0, f"data.workers must not be negative, not {self.workers}")
+
+
+@dataclass(frozen=True)
+class AugmentSettings:
+    """What varies between two visits to a sequence: one draw for the whole of it, unless a field says otherwise."""
+
+    flip: bool = True
+    """Mirror left and right, half of the time."""
+    rotation: float = 5.0
+    """Degrees: turned by up to this much, to either side."""
+    crop: int = 30
+    """Whole pictures: up to so many pixels of the width and of the height are cut off."""
+    zoom: tuple[float, float] = (1.0, 1.0)
+    """Windows: the picture is enlarged by a factor from this range."""
+    mixtures: float = 0.0
+    """Sets with one light at a time: the share of frames that are mixtures of lights instead of single ones."""
+    most_lights: int = 10
+    """A mixture is of 2 to so many lights, few and many alike."""
+    exposure: float = 0.0
+    """Stops: each frame is made brighter or darker by up to this much, before clipping."""
+    white_balance: float = 0.0
+    """Stops: each channel of a sequence is made stronger or weaker by up to this much."""
+    permute_channels: bool = False
+    """Exchange red, green and blue."""
+    hue: float = 0.0
+    """0 to 1: how far colors are mixed by a random matrix that leaves white white. Only gray light allows it: then
+    reflectance edges stay, with other colors."""
+    contrast: float = 0.0
+    """All logs are multiplied by a factor between exp(−this) and exp(this): R and S keep their product."""
+    paint: float = 0.0
+    """The share of sequences whose surface gets a random pattern: every frame is multiplied by the same picture."""
+    shade: float = 0.0
+    """The share of sequences whose lights get random soft fields: each frame is multiplied by a gray one of its own."""
+
+    def __post_init__(self) -> None:
+        low, high = self.zoom
+        _check(0 < low <= high and math.isfinite(high), f"augment.zoom must be 0 < low <= high, not {self.zoom}")
+        for name in ("mixtures", "hue", "paint", "shade"):
+            _check(0 <= getattr(self, name) <= 1, f"augment.{name} must be from 0 to 1, not {getattr(self, name)}")
+        for name in ("rotation", "crop", "exposure", "white_balance", "contrast"):
+            value = getattr(self, name)
+            _check(0 <= value < math.inf, f"augment.{name} must be finite and not negative, not {value}")
+        _check(self.most_lights >= 2, f"augment.most_lights must be at least 2, not {self.most_lights}")

@@ -1,0 +1,1 @@
+"""Scores of a decomposition against what is known to be true."""

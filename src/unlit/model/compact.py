@@ -1,0 +1,99 @@
+"""A smaller network than the paper's: full size from the first layer to the last, one decoder for everything.
+
+Shapes: m images, h x w pixels. Residual blocks of 3 x 3 convolutions at six sizes, each half of the one before; the
+decoder adds the encoder's map of each size to what comes from below. Besides the image it sees the log of it, in which
+light is a sum. Its last layer starts at zero, and both logs are added to half of the image's own: so an untrained
+network splits every image evenly, and what it learns is how far a pixel leans to either side.
+"""
+
+from __future__ import annotations
+
+from itertools import pairwise
+from typing import TYPE_CHECKING
+
+import torch
+from torch import Tensor, nn
+from torch.nn.functional import interpolate
+
+from unlit.color import floored_log, srgb_to_linear
+from unlit.model.decomposition import Decomposition
+from unlit.model.unet import padded
+
+CHANNELS = (24, 48, 72, 96, 120, 144)
+"""Of the maps, the full size first."""
+
+STRIDE = 2 ** (len(CHANNELS) - 1)
+"""Sides of the image must be multiples of this inside the network."""
+
+LOG_SHARE = 0.2
+"""Logs reach from 0 to −9; this brings them to about the range of the image."""
+
+
+class CompactNet(nn.Module):
+    """sRGB-encoded images (m, 3, h, w) in [0, 1] to their decomposition, of the same size.
+
+    Sizes that do not fit are padded by their own edge pixels and cut back. With `gray_shading` there is no light color:
+    it stays zero. `width` scales the number of channels.
+    """
+
+    def __init__(self, *, gray_shading: bool = False, width: float = 1.0) -> None:
+        super().__init__()
+        channels = [max(4, 4 * round(width * c / 4)) for c in CHANNELS]
+        self.gray_shading = gray_shading
+        self.stem = nn.Conv2d(6, channels[0], 3, padding=1)
+        self.encoder = nn.ModuleList(_Residual(c) for c in channels)
+        self.down = nn.ModuleList(nn.Conv2d(a, b, 3, stride=2, padding=1) for a, b in pairwise(channels))
+        self.bottom = nn.Sequential(_Residual(channels[-1]), _Residual(channels[-1]))
+        self.up = nn.ModuleList(nn.Conv2d(b, a, 1) for a, b in pairwise(channels))
+        self.decoder = nn.ModuleList(_Residual(c) for c in channels[:-1])
+        self.head = nn.Conv2d(channels[0], 4, 3, padding=1)
+        self.color_head = None if gray_shading else nn.Linear(channels[-1], 3)
+        nn.init.zeros_(self.head.weight)
+        nn.init.zeros_(self.head.bias)  # type: ignore[arg-type]  # it has one
+
+    if TYPE_CHECKING:  # torch's own says that a call gives anything
+
+        def __call__(self, images_srgb: Tensor) -> Decomposition:
+            """See `forward`."""
+
+    def forward(self, images_srgb: Tensor) -> Decomposition:
+        """Return logs of linear reflectance and shading, and the light's color, for images (m, 3, h, w)."""
+        if images_srgb.ndim != 4 or images_srgb.shape[1] != 3 or 0 in images_srgb.shape:
+            raise ValueError(f"images must be (m, 3, h, w), none of them zero, not {tuple(images_srgb.shape)}")
+        h, w = images_srgb.shape[-2:]
+        log_image = floored_log(srgb_to_linear(images_srgb))
+        x = self.stem(padded(torch.cat([images_srgb, LOG_SHARE * log_image], 1), STRIDE))
+        maps: list[Tensor] = []
+        for k, block in enumerate(self.encoder):
+            x = block(self.down[k - 1](x) if k else x)
+            maps.append(x)
+        x = self.bottom(x)
+        color = images_srgb.new_zeros(len(images_srgb), 3)
+        if self.color_head is not None:
+            color = self.color_head(x.mean((2, 3)))
+        for k in reversed(range(len(self.decoder))):
+            x = interpolate(self.up[k](x), scale_factor=2, mode="bilinear", align_corners=False)
+            x = self.decoder[k](x + maps[k])
+        leaning = self.head(x)[..., :h, :w]
+        log_reflectance = 0.5 * log_image + leaning[:, :3]
+        log_shading = 0.5 * log_image.mean(1, keepdim=True) + leaning[:, 3:]
+        return Decomposition(log_reflectance, log_shading, color)
+
+
+class _Residual(nn.Module):
+    """x plus two normalised 3 x 3 convolutions of it."""
+
+    def __init__(self, channels: int) -> None:
+        super().__init__()
+        self.layers = nn.Sequential(
+            nn.BatchNorm2d(channels),
+            nn.ReLU(),
+            nn.Conv2d(channels, channels, 3, padding=1, bias=False),
+            nn.BatchNorm2d(channels),
+            nn.ReLU(),
+            nn.Conv2d(channels, channels, 3, padding=1),
+        )
+
+    def forward(self, x: Tensor) -> Tensor:
+        out: Tensor = x + self.layers(x)
+        return out

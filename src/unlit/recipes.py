@@ -1,0 +1,169 @@
+"""Recipes: functions that return whole training configs. A variant calls another and changes what differs.
+
+Each says the command, the time and hardware, and the numbers to expect; `unlit train RECIPE --help` shows every field.
+"""
+
+from __future__ import annotations
+
+import inspect
+from collections.abc import Callable
+from dataclasses import replace
+
+from unlit.config import Config, JournalSettings, ModelSettings, TrainSettings
+from unlit.data.settings import AugmentSettings, DataSettings
+from unlit.losses.settings import EnergySettings
+from unlit.losses.solved_settings import SolvedSettings
+from unlit.losses.supervised_settings import SupervisedSettings
+from unlit.pairwise.settings import FeatureScales, PairwiseSettings
+
+
+def paper() -> Config:
+    """Train by the equations as they are printed, with the schedule of the paper.
+
+    unlit train paper --data DATASET --run RUN
+    """
+    pairwise = PairwiseSettings(shading_factor="paper")
+    return Config(recipe="paper", energy=EnergySettings(pairwise=pairwise))
+
+
+def release() -> Config:
+    """Train with the constants of the authors' release.
+
+    unlit train release --data DATASET --run RUN
+    """
+    return Config(recipe="release")
+
+
+def mit() -> Config:
+    """Train on the MIT objects without their ground truth: gray shading, mixtures of lights, solved sequences.
+
+    unlit train mit --data mit-intrinsic --run RUN
+
+    Before training, the energy of each object's ten lights is minimised for that object alone; the network then learns
+    to find the same reflectance in single frames (`losses/solved.py`). docs/training.md has time and scores.
+    """
+    return Config(
+        recipe="mit",
+        data=DataSettings(window=192, frames=4, masked_input=True),
+        augment=AugmentSettings(rotation=180.0, zoom=(0.5, 1.2), mixtures=0.85, exposure=1.0, contrast=0.2),
+        model=ModelSettings(network="compact", gray_shading=True),
+        energy=EnergySettings(
+            shading=6.0, colored_light=False, pairwise=PairwiseSettings(scales=FeatureScales(intensity=0.06))
+        ),
+        solved=SolvedSettings(weight=1.0, gradient=0.1),
+        train=TrainSettings(steps=6000, sequences=6, learning_rate=2e-3, cosine=True, warm_up=100, average=0.998),
+        journal=JournalSettings(checkpoint_every=1000, sheet_every=1000),
+    )
+
+
+def per_image_reconstruction() -> Config:
+    """Ablation: explain each frame by its own reflectance alone.
+
+    unlit train per-image-reconstruction --data DATASET --run RUN
+    """
+    return _ablation("per-image-reconstruction", all_pairs=False)
+
+
+def local_reflectance() -> Config:
+    """Ablation: reflectance smoothness among neighbors of one frame only, instead of all pixels of all frames.
+
+    unlit train local-reflectance --data DATASET --run RUN
+    """
+    return _ablation("local-reflectance", pairwise=PairwiseSettings(reflectance="local"))
+
+
+def gray_shading() -> Config:
+    """Ablation: light without color.
+
+    unlit train gray-shading --data DATASET --run RUN
+    """
+    config = _ablation("gray-shading", colored_light=False)
+    return replace(config, model=replace(config.model, gray_shading=True))
+
+
+def single_scale_shading() -> Config:
+    """Ablation: compare neighboring shadings at the finest scale only.
+
+    unlit train single-scale-shading --data DATASET --run RUN
+    """
+    return _ablation("single-scale-shading", pairwise=PairwiseSettings(shading_scales=1))
+
+
+def no_normalized_median() -> Config:
+    """Ablation: leave the normalised median out of the shading's weights.
+
+    unlit train no-normalized-median --data DATASET --run RUN
+    """
+    return _ablation("no-normalized-median", pairwise=PairwiseSettings(normalized_median=False))
+
+
+def _ablation(name: str, **changes: object) -> Config:
+    config = release()
+    return replace(config, recipe=name, energy=replace(config.energy, **changes))  # type: ignore[arg-type]  # its fields
+
+
+def default() -> Config:
+    """Train whatever measures best. Until worlds are there to measure on, it is `release` with an average of weights.
+
+    unlit train default --data DATASET --run RUN
+    """
+    config = release()
+    return replace(config, recipe="default", train=replace(config.train, average=0.999))
+
+
+def direct() -> Config:
+    """Train on ground truth alone, as DI (Narihira et al. 2015) does: log errors, half scale-invariant, and gradients.
+
+    unlit train direct --data DATASET --run RUN, where the sequences have truth
+    """
+    config = release()
+    return replace(
+        config,
+        recipe="direct",
+        energy=replace(config.energy, consistency=0.0, reflectance=0.0, shading=0.0, scale=0.0, reconstruction=0.0),
+        supervised=SupervisedSettings(truth=1.0, truth_gradient=1.0, direct=True),
+        augment=replace(config.augment, rotation=0.0),
+    )
+
+
+def direct_shi() -> Config:
+    """Train on ground truth as Shi et al. (2017) do: scale-invariant errors of R and S, and that R · S is the image.
+
+    unlit train direct-shi --data DATASET --run RUN, where the sequences have truth
+    """
+    config = direct()
+    return replace(
+        config,
+        recipe="direct-shi",
+        energy=replace(config.energy, reconstruction=1.0, all_pairs=False),
+        supervised=SupervisedSettings(truth=1.0, truth_gradient=0.0),
+    )
+
+
+def smoke() -> Config:
+    """See that everything works: seconds on a CPU, on any set.
+
+    unlit train smoke --data DATASET --run RUN
+    """
+    return Config(
+        recipe="smoke",
+        data=DataSettings(window=32, longest=64, frames=3),
+        augment=AugmentSettings(zoom=(0.8, 1.25), mixtures=0.5, exposure=0.5),
+        model=ModelSettings(width=1 / 32),
+        train=TrainSettings(steps=20, sequences=2, average=0.9),
+        journal=JournalSettings(log_every=1, sheet_every=10, checkpoint_every=5, validate_every=10),
+    )
+
+
+_ALL: tuple[Callable[[], Config], ...] = (
+    paper, release, mit, per_image_reconstruction, local_reflectance, gray_shading, single_scale_shading,
+    no_normalized_median, default, direct, direct_shi, smoke,
+)  # fmt: skip
+
+RECIPES: dict[str, Callable[[], Config]] = {function.__name__.replace("_", "-"): function for function in _ALL}
+"""By the names that the command line knows."""
+
+
+def summary(name: str) -> str:
+    """Return the first line of a recipe's description."""
+    return (inspect.getdoc(RECIPES[name]) or "").splitlines()[0]

@@ -1,0 +1,1 @@
+"""Learning from sequences: the loop, its schedule, its checkpoints and its journal."""

@@ -1,0 +1,211 @@
+from __future__ import annotations
+
+import json
+import math
+import shutil
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import pytest
+import torch
+
+from tests.train.world import metrics, tiny_dataset, tiny_sequence
+from unlit.config import Config, ConfigError
+from unlit.data.dataset import Dataset, MemorySource, dataset_of, open_dataset
+from unlit.data.loader import Loader
+from unlit.losses.batch import batch_energy
+from unlit.losses.energy import LossTerms
+from unlit.recipes import smoke
+from unlit.train import loop
+from unlit.train.checkpoint import CheckpointError, best_checkpoint, load_weights
+from unlit.train.loop import TrainingError, fit
+
+FIRST_LOSSES = [1.4492, 1.4528, 1.7350, 1.3928, 1.2341, 1.4549, 1.3414, 1.6406, 1.4299, 1.5438]
+"""Of the first ten steps of `smoke` on four tiny sequences. They move only when the method does."""
+
+
+def short(**train: Any) -> Config:
+    config = smoke()
+    return replace(config, train=replace(config.train, **{"steps": 6, **train}))
+
+
+def in_memory(count: int = 3) -> Dataset:
+    return dataset_of([tiny_sequence(k) for k in range(count)])
+
+
+def test_the_first_ten_losses_of_smoke_are_these(tmp_path: Path) -> None:
+    fit(short(steps=10), in_memory(4), tmp_path / "run", device="cpu", quiet=True)
+    assert [line["total"] for line in metrics(tmp_path / "run") if "total" in line] == pytest.approx(
+        FIRST_LOSSES, rel=2e-3
+    )
+
+
+def test_a_run_leaves_its_config_metrics_sheets_checkpoints_and_weights(tmp_path: Path) -> None:
+    run = tmp_path / "run"
+    result = fit(short(steps=10), in_memory(), run, device="cpu", quiet=True)
+    assert result.is_complete
+    assert json.loads((run / "config.json").read_text())["train"]["steps"] == 10
+    assert [line["step"] for line in metrics(run)] == list(range(1, 11))
+    assert (run / "sheets" / "step-00000010.png").is_file()
+    assert result.checkpoint.is_dir()
+    assert best_checkpoint(run / "checkpoints") is not None
+    weights, card = load_weights(run / "weights.safetensors")
+    assert all(torch.isfinite(value).all() for value in weights.values())
+    assert json.loads(card["config"])["recipe"] == "smoke"
+
+
+def test_training_lowers_the_energy(tmp_path: Path) -> None:
+    config = replace(short(steps=120, learning_rate=2e-3, warm_up=5), augment=replace(smoke().augment, exposure=0.0))
+    fit(config, in_memory(2), tmp_path / "run", device="cpu", quiet=True)
+    totals = [line["total"] for line in metrics(tmp_path / "run")]
+    assert sum(totals[-20:]) < 0.5 * sum(totals[:20])
+
+
+def stopped_after(monkeypatch: pytest.MonkeyPatch, steps: int) -> None:
+    """Make runs stop as if asked to after so many steps."""
+    tend = loop.Run._tend
+
+    def asked(self: loop.Run, journal: Any, rate: float, example: Any, *, stopping: bool) -> bool:
+        return tend(self, journal, rate, example, stopping=stopping or self.step == steps)
+
+    monkeypatch.setattr(loop.Run, "_tend", asked)
+
+
+@pytest.mark.parametrize("log_every", [1, 4])
+def test_a_resumed_run_has_the_losses_and_weights_of_one_that_never_stopped(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, log_every: int
+) -> None:
+    config = short(steps=9)
+    config = replace(config, journal=replace(config.journal, log_every=log_every))
+    fit(config, in_memory(), tmp_path / "whole", device="cpu", quiet=True)
+    with monkeypatch.context() as patch:
+        stopped_after(patch, 5)
+        result = fit(config, in_memory(), tmp_path / "parts", device="cpu", quiet=True)
+        assert (result.step, result.is_complete) == (5, False)
+    assert fit(config, in_memory(), tmp_path / "parts", resume=True, device="cpu", quiet=True).is_complete
+    assert metrics(tmp_path / "parts") == metrics(tmp_path / "whole")
+    assert same_weights(tmp_path / "parts", tmp_path / "whole")
+
+
+def same_weights(one: Path, other: Path) -> bool:
+    first, second = (load_weights(run / "weights.safetensors")[0] for run in (one, other))
+    return first.keys() == second.keys() and all(torch.equal(first[name], second[name]) for name in first)
+
+
+def test_a_set_that_streams_from_disk_trains_as_one_in_memory(tmp_path: Path) -> None:
+    data = tiny_dataset(tmp_path / "data")
+    for name, memory_gb, workers in (("memory", 1.0, 0), ("disk", 0.0, 0), ("workers", 0.0, 2)):
+        config = short(steps=4)
+        config = replace(config, data=replace(config.data, memory_gb=memory_gb, workers=workers))
+        fit(config, open_dataset(data), tmp_path / name, device="cpu", quiet=True)
+    assert metrics(tmp_path / "disk") == metrics(tmp_path / "memory") == metrics(tmp_path / "workers")
+    assert same_weights(tmp_path / "disk", tmp_path / "memory")
+
+
+def test_a_finished_run_can_be_resumed_and_stays_as_it_is(tmp_path: Path) -> None:
+    for resume in (False, True):
+        result = fit(short(), in_memory(), tmp_path / "run", resume=resume, device="cpu", quiet=True)
+        assert result.step == 6
+    assert [line["step"] for line in metrics(tmp_path / "run")] == list(range(1, 7))
+
+
+def test_resuming_what_never_began_begins(tmp_path: Path) -> None:
+    assert fit(short(steps=2), in_memory(), tmp_path / "run", resume=True, device="cpu", quiet=True).is_complete
+
+
+def test_a_run_is_not_overwritten_and_goes_on_only_as_it_began(tmp_path: Path) -> None:
+    run = tmp_path / "run"
+    fit(short(), in_memory(), run, device="cpu", quiet=True)
+    with pytest.raises(ConfigError, match="say --resume"):
+        fit(short(), in_memory(), run, device="cpu", quiet=True)
+    with pytest.raises(ConfigError, match=r"train.learning_rate: 0.0005, 0.001"):
+        fit(short(learning_rate=1e-3), in_memory(), run, resume=True, device="cpu", quiet=True)
+    with pytest.raises(CheckpointError, match="other sequences"):
+        fit(short(), in_memory(2), run, resume=True, device="cpu", quiet=True)
+    other = replace(short(), journal=replace(short().journal, log_every=3))
+    assert fit(other, in_memory(), run, resume=True, device="cpu", quiet=True).is_complete
+    (tmp_path / "full").mkdir()
+    (tmp_path / "full" / "letter.txt").write_text("mine")
+    with pytest.raises(ConfigError, match="is not empty"):
+        fit(short(), in_memory(), tmp_path / "full", device="cpu", quiet=True)
+
+
+def broken_at(monkeypatch: pytest.MonkeyPatch, steps: set[int]) -> None:
+    """Make the energy NaN in these passes, counted from 0."""
+    passes = iter(range(10**6))
+
+    def sometimes(*arguments: Any) -> LossTerms:
+        terms = batch_energy(*arguments)
+        return replace(terms, total=terms.total * math.nan) if next(passes) in steps else terms
+
+    monkeypatch.setattr("unlit.train.loop.batch_energy", sometimes)
+
+
+def test_a_bad_step_is_skipped_and_counted(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    broken_at(monkeypatch, {1, 3})
+    result = fit(short(), in_memory(), tmp_path / "run", device="cpu", quiet=True)
+    assert (result.is_complete, result.skipped_steps) == (True, 2)
+    assert [line["skipped"] for line in metrics(tmp_path / "run")] == [0, 1, 1, 2, 2, 2]
+    assert [line["total"] is None for line in metrics(tmp_path / "run")] == [False, True, False, True, False, False]
+    weights, _ = load_weights(tmp_path / "run" / "weights.safetensors")
+    assert all(torch.isfinite(value).all() for value in weights.values())
+
+
+def test_a_run_whose_steps_stay_bad_ends_and_says_why(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    broken_at(monkeypatch, set(range(2, 100)))
+    with pytest.raises(TrainingError, match=r"3 steps in a row .* lower train.learning_rate"):
+        fit(short(steps=20, patience=3), in_memory(), tmp_path / "run", device="cpu", quiet=True)
+
+
+def test_the_best_checkpoint_is_the_one_that_validates_best(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    train, held_out = in_memory(2), tiny_sequence(9)
+    item = replace(dataset_of([held_out]).sources[0].read())
+    dataset = Dataset((*train.sources, MemorySource(item, "validation")))
+    config = short(steps=10)
+    config = replace(config, journal=replace(config.journal, validate_every=5))
+    fit(config, dataset, tmp_path / "run", device="cpu", quiet=True)
+    scores = {line["step"]: line["validation"] for line in metrics(tmp_path / "run") if "validation" in line}
+    assert set(scores) == {5, 10}
+    best = best_checkpoint(tmp_path / "run" / "checkpoints")
+    assert best is not None
+    assert int(best.name.split("-")[1]) == min(scores, key=lambda step: scores[step])
+
+
+def test_what_cannot_be_used_is_named_and_skipped_and_training_goes_on(tmp_path: Path) -> None:
+    data = tiny_dataset(tmp_path / "data", 5)
+    (data / "place0" / "frames" / "0002.png").write_bytes(b"no picture")
+    for mask in (data / "place1" / "masks").iterdir():
+        black = data / "place2" / "masks" / mask.name
+        shutil.copy(black, mask)
+        from unlit.image_io import write_image
+
+        write_image(mask, torch.zeros(40, 48).numpy(), encoding="linear")
+    single = json.loads((data / "place3" / "sequence.json").read_text())
+    single["frames"] = single["frames"][:1]
+    (data / "place3" / "sequence.json").write_text(json.dumps(single))
+    said: list[str] = []
+    config = smoke()
+    loader = Loader(
+        open_dataset(data),
+        config.data,
+        config.augment,
+        sequences=1,
+        seed=0,
+        device=torch.device("cpu"),
+        say=said.append,
+    )
+    assert loader.names == ["place0", "place2", "place4"]
+    assert {skipped.name for skipped in loader.skipped} == {"place0: 0002", "place1", "place3"}
+    assert len(said) == 3
+    assert any("place1" in text and "no frame has a valid pixel" in text for text in said)
+    assert any("place3" in text and "single frame" in text for text in said)
+    result = fit(short(), open_dataset(data), tmp_path / "run", device="cpu", quiet=True)
+    assert (result.is_complete, result.skipped_sequences) == (True, 3)
+    log = (tmp_path / "run" / "log.txt").read_text()
+    assert all(name in log for name in ("place0: 0002", "place1", "place3", "3 skipped"))
+
+
+def test_steps_follow_from_epochs_and_passes(tmp_path: Path) -> None:
+    config = short(steps=None, epochs=3, sequences=1, passes=2)
+    assert fit(config, in_memory(5), tmp_path / "run", device="cpu", quiet=True).steps == 8  # 15 visits, two a step
