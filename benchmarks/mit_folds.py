@@ -38,7 +38,8 @@ from unlit.model.unet import UNet
 from unlit.pairwise.settings import PairwiseSettings
 from unlit.recipes import RECIPES
 from unlit.train.checkpoint import load_weights
-from unlit.train.loop import fit, network_of
+from unlit.train.learner import network_of
+from unlit.train.loop import fit
 
 SIZES = (0.5, 0.75, 1.0)
 """At which a picture is looked at."""

@@ -50,7 +50,7 @@ def sequences(count: int, m: int, h: int, w: int) -> Dataset:
 def prepared_run(config: Config, dataset: Dataset, device: torch.device) -> tuple[Run, nn.Module]:
     """Return a run that has not begun, and its network, compiled where asked."""
     run = Run(config, dataset, Path(tempfile.mkdtemp()), Team(device), quiet=True)
-    module = cast(nn.Module, torch.compile(run.network)) if config.train.compile else run.network
+    module = cast(nn.Module, torch.compile(run.learner.network)) if config.train.compile else run.learner.network
     return run, module
 
 
@@ -59,10 +59,10 @@ def whole_step(run: Run, module: nn.Module) -> Callable[[], None]:
     ahead = Ahead(run.loader.batches(0, 1, 1), run.config.energy, run.device)
 
     def step() -> None:
-        run.set_rate()
+        run.learner.set_rate(run.step, run.steps)
         run.run_pass(module, ahead.take())
         ahead.start()
-        run.update()
+        run.learner.update(run.step)
         run.step += 1
 
     return step
@@ -73,9 +73,9 @@ def network_alone(run: Run, module: nn.Module) -> Callable[[], None]:
     batch = next(run.loader.batches(0, 1, 1))
 
     def alone() -> None:
-        found = run.decomposed(module, batch)
+        found = run.learner.decomposed(module, batch)
         (found.log_reflectance.float().mean() + found.log_light.float().mean()).backward()
-        run.optimizer.zero_grad(set_to_none=True)
+        run.learner.optimizer.zero_grad(set_to_none=True)
 
     return alone
 
@@ -86,7 +86,7 @@ def parts(run: Run) -> dict[str, Callable[[], Any]]:
     batch = next(batches)
     pairs = batch_pairwise(batch.frames, batch.mask, run.config.energy)
     with torch.no_grad():
-        found = run.network(linear_to_srgb(batch.frames.flatten(0, 1)))
+        found = run.learner.network(linear_to_srgb(batch.frames.flatten(0, 1)))
     leaves = replace(
         found,
         log_reflectance=found.log_reflectance.float().requires_grad_(),

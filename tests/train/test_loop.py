@@ -139,7 +139,7 @@ def broken_at(monkeypatch: pytest.MonkeyPatch, steps: set[int]) -> None:
         terms = batch_energy(*arguments)
         return replace(terms, total=terms.total * math.nan) if next(passes) in steps else terms
 
-    monkeypatch.setattr("unlit.train.loop.batch_energy", sometimes)
+    monkeypatch.setattr("unlit.train.objective.batch_energy", sometimes)
 
 
 def test_a_bad_step_is_skipped_and_counted(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -116,21 +116,22 @@ def test_a_run_that_is_asked_to_stop_saves_and_leaves_and_goes_on_later(tmp_path
 
 
 GRADIENTS = """
+import os
 import sys
 from dataclasses import replace
 from pathlib import Path
 import torch
 from unlit.data.dataset import open_dataset
 from unlit.recipes import smoke
-from unlit.train import loop
+from unlit.train import learner, loop
 
-def keep(self):
+def keep(self, step):
     grads = {name: p.grad for name, p in self.network.named_parameters()}
-    torch.save(grads, f"{sys.argv[2]}.{self.team.rank}")
-    keep_update(self)
+    torch.save(grads, f"{sys.argv[2]}.{os.environ.get('RANK', 0)}")
+    return update(self, step)
 
-keep_update = loop.Run.update
-loop.Run.update = keep
+update = learner.Learner.update
+learner.Learner.update = keep
 config = smoke()
 train = replace(config.train, steps=1, passes=int(sys.argv[3]), clip=0.0)
 loop.fit(replace(config, train=train), open_dataset(sys.argv[1]), sys.argv[2], device="cpu", quiet=True)

@@ -8,12 +8,9 @@ so a run that was stopped anywhere goes on with exactly the losses that it would
 from __future__ import annotations
 
 import math
-import signal
-from collections.abc import Iterator
-from contextlib import contextmanager, nullcontext
+from contextlib import nullcontext
 from dataclasses import dataclass, replace
 from pathlib import Path
-from types import FrameType
 from typing import Any, cast
 
 import torch
@@ -21,17 +18,12 @@ from torch import Tensor, nn
 from torch.nn.parallel import DistributedDataParallel
 
 from unlit.color import linear_to_srgb
-from unlit.config import Config, ConfigError, ModelSettings, config_from_json, config_to_json, differences
+from unlit.config import Config, ConfigError, config_from_json, config_to_json, differences
 from unlit.data.batch import Batch
 from unlit.data.dataset import Dataset, Item
 from unlit.data.loader import Loader
 from unlit.data.truth import Truth
 from unlit.losses.batch import batch_energy
-from unlit.losses.solved import solved_term
-from unlit.losses.supervised import supervised_terms
-from unlit.model.compact import CompactNet
-from unlit.model.decomposition import Decomposition
-from unlit.model.unet import UNet
 from unlit.sequence.solve import solved_sequence
 from unlit.train.ahead import Ahead, Prepared
 from unlit.train.checkpoint import (
@@ -46,11 +38,10 @@ from unlit.train.checkpoint import (
 )
 from unlit.train.distributed import Team, joined_team
 from unlit.train.durable import replace_durably
+from unlit.train.interruption import asked_to_stop, deterministic
 from unlit.train.journal import Journal, NullJournal
-from unlit.train.schedule import learning_rate
-
-TERMS = ("reconstruction", "consistency", "reflectance", "shading", "scale", "solved", "supervised", "total")
-"""What is recorded, in this order."""
+from unlit.train.learner import Learner
+from unlit.train.objective import TERMS, objective
 
 SMOOTHING = 0.99
 """Of the running mean of the energy, which says which checkpoint is best where there is no validation set."""
@@ -122,18 +113,9 @@ class Run:
 
     def __init__(self, config: Config, dataset: Dataset, run: Path, team: Team, *, quiet: bool) -> None:
         self.config, self.run, self.team, self.device = config, run, team, team.device
-        self.fingerprint = dataset.fingerprint
-        self.quiet = quiet
+        self.fingerprint, self.quiet = dataset.fingerprint, quiet
         train = config.train
-        torch.manual_seed(train.seed)
-        self.network = network_of(config.model)
-        self.network.to(self.device, memory_format=torch.channels_last)  # type: ignore[call-overload]  # torch's stub lacks it
-        self.average = _copied(self.network.state_dict()) if train.average else None
-        self._averaged = self._floats()
-        self.optimizer = torch.optim.Adam(
-            self.network.parameters(), lr=train.learning_rate, betas=train.betas, weight_decay=train.weight_decay,
-            fused=True,
-        )  # fmt: skip
+        self.learner = Learner(config, self.device)
         self.messages: list[str] = []
         self.uses_energy = not (config.solved.weight > 0 and config.solved.alone)
         self.loader = self._loader(dataset.part("train"), augmented=True)
@@ -148,12 +130,6 @@ class Run:
         self.smooth_energy: Tensor = torch.full((), math.nan, device=self.device)
         self.sums, self.summed = torch.zeros(len(TERMS), device=self.device), 0
         self.best = math.inf
-
-    def _floats(self) -> tuple[list[Tensor], list[Tensor]]:
-        """Return the tensors of the average and those of the network that they follow; counts are not averaged."""
-        now, average = self.network.state_dict(), self.average or {}
-        names = [name for name in average if now[name].is_floating_point()]
-        return [average[name] for name in names], [now[name] for name in names]
 
     def _loader(self, part: Dataset, *, augmented: bool) -> Loader:
         config = self.config
@@ -177,19 +153,19 @@ class Run:
 
     def train(self) -> Result:
         """Take the steps that are left."""
-        config, team = self.config, self.team
+        config, team, learner = self.config, self.team, self.learner
         self.resume()
-        module: nn.Module = self.network
+        module: nn.Module = learner.network
         if config.train.compile:
-            module = cast(nn.Module, torch.compile(self.network))
+            module = cast(nn.Module, torch.compile(learner.network))
         if team.world > 1:
             module = DistributedDataParallel(module, device_ids=[self.device] if self.device.type == "cuda" else None)
         first = self.step * self.batches_per_step + team.rank * config.train.passes
         batches = self.loader.batches(first, self.batches_per_step, config.train.passes)
         ahead = Ahead(batches, config.energy if self.uses_energy else None, self.device)
-        with self._journal() as journal, _asked_to_stop() as stop, _deterministic():
+        with self._journal() as journal, asked_to_stop() as stop, deterministic():
             while self.step < self.steps:
-                rate = self.set_rate()
+                rate = learner.set_rate(self.step, self.steps)
                 frames, example = 0, None
                 for k in range(config.train.passes):
                     is_last = k == config.train.passes - 1
@@ -200,7 +176,9 @@ class Run:
                     frames, example = frames + prepared.batch.count, prepared.batch
                     if not (is_last and self.step + 1 == self.steps):
                         ahead.start()
-                self.update()
+                bad = learner.update(self.step)
+                self.skipped_steps += bad
+                self.bad_in_a_row = (self.bad_in_a_row + 1) * bad
                 self.step += 1
                 journal.advance(self.step, frames * team.world)
                 leaving = self._tend(journal, rate, example, stopping=bool(stop))
@@ -208,7 +186,7 @@ class Run:
                     break
             checkpoint = self._save(journal)
             if self.step == self.steps and team.is_first:
-                save_weights(self.run / "weights.safetensors", self._best_weights(), self._card())
+                save_weights(self.run / "weights.safetensors", learner.weights, self._card())
             team.wait()
             skipped = int(self.skipped_steps.item())
             return Result(self.step, self.steps, checkpoint, skipped, len(self.loader.skipped))
@@ -216,84 +194,15 @@ class Run:
     def run_pass(self, module: nn.Module, prepared: Prepared) -> None:
         """Run the network forward and backward on one batch."""
         config, batch = self.config, prepared.batch
-        decomposition = self.decomposed(module, batch)
-        zero = batch.frames.new_zeros(())
+        decomposition = self.learner.decomposed(module, batch)
         if prepared.is_empty:
             # Nothing to learn from; but all processes must go backward together.
             (0 * (decomposition.log_reflectance.sum() + decomposition.log_light.sum())).backward()
             return
-        values = dict.fromkeys(TERMS, zero)
-        if prepared.pairwise is not None:
-            values |= vars(batch_energy(batch.frames, batch.mask, decomposition, prepared.pairwise, config.energy))
-        values["solved"] = self._solved(batch, decomposition)
-        values["supervised"] = self._supervised(batch, decomposition)
-        total = values["total"] + config.solved.weight * values["solved"] + values["supervised"]
-        (total / config.train.passes).backward()
-        values["total"] = total
+        values = objective(batch, prepared.pairwise, decomposition, config)
+        (values["total"] / config.train.passes).backward()
         self.sums += torch.stack([values[name].detach().float() for name in TERMS])
         self.summed += 1
-
-    def decomposed(self, module: nn.Module, batch: Batch) -> Decomposition:
-        """Return what the network says of all frames of a batch."""
-        images = linear_to_srgb(batch.frames.flatten(0, 1)).contiguous(memory_format=torch.channels_last)
-        with torch.autocast(self.device.type, torch.bfloat16, enabled=self._uses_bfloat16()):
-            return cast(Decomposition, module(images))
-
-    def _uses_bfloat16(self) -> bool:
-        if self.config.train.precision == "auto":
-            return self.device.type == "cuda" and torch.cuda.is_bf16_supported()
-        return self.config.train.precision == "bfloat16"
-
-    def _solved(self, batch: Batch, decomposition: Decomposition) -> Tensor:
-        """Return how far the frames are from the reflectance that their sequences were solved to have."""
-        known = [None if truth is None else truth.reflectance for truth in batch.truths]
-        if self.config.solved.weight == 0 or any(reflectance is None for reflectance in known):
-            return batch.frames.new_zeros(())
-        m = batch.frames.shape[1]
-        reflectance = torch.stack(cast(list[Tensor], known)).repeat_interleave(m, 0)
-        frames, mask = batch.frames.flatten(0, 1), batch.mask.flatten(0, 1)
-        return solved_term(frames, mask, decomposition, reflectance, self.config.solved)
-
-    def _supervised(self, batch: Batch, decomposition: Decomposition) -> Tensor:
-        """Return the weighted sum of the supervised terms, the mean over the sequences of the batch."""
-        settings, b = self.config.supervised, len(batch.names)
-        total = batch.frames.new_zeros(())
-        if not settings.any:
-            return total
-        for k, truth in enumerate(batch.truths):
-            if truth is not None:
-                m = len(batch.frames[k])
-                part = Decomposition(*(getattr(decomposition, n)[k * m : (k + 1) * m] for n in _PARTS))
-                light = self.config.energy.colored_light
-                total = total + supervised_terms(part, batch.mask[k], truth, settings, colored_light=light)["total"]
-        return total / b
-
-    def set_rate(self) -> float:
-        """Set the learning rate of the step that comes, and return it."""
-        train = self.config.train
-        rate = learning_rate(
-            self.step, base=train.learning_rate, steps=self.steps, halve_at=train.halve_at, warm_up=train.warm_up,
-            final="cosine" if train.cosine else "steps",
-        )  # fmt: skip
-        for group in self.optimizer.param_groups:
-            group["lr"] = rate
-        return rate
-
-    def update(self) -> None:
-        """Take a step, unless the gradient is no number. The device decides: asking it would make it wait."""
-        train = self.config.train
-        parameters = [p for p in self.network.parameters() if p.grad is not None]
-        norm = nn.utils.clip_grad_norm_(parameters, train.clip or math.inf)
-        bad = (~torch.isfinite(norm)).float()
-        self.optimizer.found_inf = bad  # type: ignore[attr-defined]  # as torch's GradScaler tells a fused optimizer
-        self.optimizer.step()
-        self.optimizer.zero_grad(set_to_none=True)
-        self.skipped_steps += bad
-        self.bad_in_a_row = (self.bad_in_a_row + 1) * bad
-        if self.average is not None:
-            # A short run's mean must not be of its first weights: the decay grows to what was asked.
-            decay = min(train.average, (self.step + 1) / (self.step + 10))
-            torch._foreach_lerp_(*self._averaged, 1 - decay)
 
     def _tend(self, journal: Journal, rate: float, example: Batch | None, *, stopping: bool) -> bool:
         """Do after a step what is due: lines, sheets, scores, checkpoints. Return whether to leave."""
@@ -334,39 +243,24 @@ class Run:
             )
 
     def _sheet(self, journal: Journal, batch: Batch) -> None:
-        with self._evaluating():
-            journal.sheet(self.step, batch.frames[0], self.network(linear_to_srgb(batch.frames[0])))
+        with self.learner.evaluating():
+            journal.sheet(self.step, batch.frames[0], self.learner.network(linear_to_srgb(batch.frames[0])))
 
     def _validate(self, journal: Journal) -> None:
         """Measure the energy of the validation sequences, each as it is; the best checkpoint has the lowest."""
         assert self.validation is not None
         totals = []
-        with self._evaluating():
+        with self.learner.evaluating():
             batches = self.validation.batches(0, 1, 1)
             for _ in range(self.validation.plan.per_epoch):
                 batch = next(batches)
                 if bool(batch.mask.any()):
-                    found = self.network(linear_to_srgb(batch.frames.flatten(0, 1)))
+                    found = self.learner.network(linear_to_srgb(batch.frames.flatten(0, 1)))
                     terms = batch_energy(batch.frames, batch.mask, found, None, self.config.energy)
                     totals.append(terms.total.item())
         score = sum(totals) / max(1, len(totals))
         journal.record_scores(self.step, {"validation": score})
         self.smooth_energy = torch.full((), score, device=self.device)
-
-    @contextmanager
-    def _evaluating(self) -> Iterator[None]:
-        """Look through the averaged weights where there are any, without learning."""
-        now = _copied(self.network.state_dict()) if self.average is not None else None
-        if self.average is not None:
-            self.network.load_state_dict(self.average)
-        self.network.eval()
-        try:
-            with torch.no_grad():
-                yield
-        finally:
-            self.network.train()
-            if now is not None:
-                self.network.load_state_dict(now)
 
     def _save(self, journal: Journal) -> Path:
         """Write a checkpoint; the first process does."""
@@ -378,8 +272,9 @@ class Run:
         energy = float(self.smooth_energy.item())
         is_best = energy <= self.best
         self.best = min(self.best, energy) if math.isfinite(energy) else self.best
+        learner = self.learner
         checkpoint = Checkpoint(
-            self.step, self.network.state_dict(), self.optimizer.state_dict(), self.average, self._state()
+            self.step, learner.network.state_dict(), learner.optimizer.state_dict(), learner.average, self._state()
         )
         path = save_checkpoint(folder, checkpoint, keep=self.config.journal.keep)
         if is_best:
@@ -412,11 +307,8 @@ class Run:
         if state["batches_per_step"] != self.batches_per_step:
             wrong = f"had {state['batches_per_step']} passes a step over all processes, not {self.batches_per_step}"
             raise CheckpointError(path, wrong, "change train.passes or the number of processes so that they agree")
-        check_same_tensors(path, saved.model, self.network.state_dict())
-        self.network.load_state_dict(saved.model)
-        self.optimizer.load_state_dict(saved.optimizer)
-        self.average = saved.ema
-        self._averaged = self._floats()
+        check_same_tensors(path, saved.model, self.learner.network.state_dict())
+        self.learner.load(saved)
         self.step = saved.step
         self.skipped_steps.fill_(state["skipped_steps"])
         self.bad_in_a_row.fill_(state["bad_in_a_row"])
@@ -424,9 +316,6 @@ class Run:
         self.best = _number(state["best"], math.inf)
         self.sums = torch.tensor([_number(value) for value in state["sums"]], device=self.device)
         self.summed = state["summed"]
-
-    def _best_weights(self) -> dict[str, Tensor]:
-        return self.average if self.average is not None else self.network.state_dict()
 
     def _card(self) -> dict[str, str]:
         """Return what a file of weights says of itself."""
@@ -443,20 +332,6 @@ class Run:
         return journal
 
 
-def network_of(settings: ModelSettings) -> UNet | CompactNet:
-    """Return an untrained network."""
-    if settings.network == "compact":
-        return CompactNet(gray_shading=settings.gray_shading, width=settings.width)
-    return UNet(gray_shading=settings.gray_shading, width=settings.width, anchored=settings.anchored)
-
-
-_PARTS = ("log_reflectance", "log_shading", "light_color")
-
-
-def _copied(state: dict[str, Tensor]) -> dict[str, Tensor]:
-    return {name: value.clone() for name, value in state.items()}
-
-
 def _plain(value: float) -> float | None:
     """JSON has no NaN and no infinity."""
     return value if math.isfinite(value) else None
@@ -468,37 +343,3 @@ def _number(value: float | None, missing: float = math.nan) -> float:
 
 def _is_due(step: int, every: int, is_end: bool) -> bool:
     return is_end or (every > 0 and step % every == 0)
-
-
-@contextmanager
-def _asked_to_stop() -> Iterator[list[int]]:
-    """Collect SIGTERM and the first Ctrl-C instead of dying of them: the loop saves, then leaves."""
-    asked: list[int] = []
-
-    def note(number: int, _: FrameType | None) -> None:
-        asked.append(number)
-        if number == signal.SIGINT:
-            signal.signal(signal.SIGINT, signal.default_int_handler)  # a second one means it
-
-    try:
-        before = {number: signal.signal(number, note) for number in (signal.SIGTERM, signal.SIGINT)}
-    except ValueError:  # not the main thread: signals are somebody else's
-        yield asked
-        return
-    try:
-        yield asked
-    finally:
-        for number, handler in before.items():
-            signal.signal(number, handler)
-
-
-@contextmanager
-def _deterministic() -> Iterator[None]:
-    """Let cuDNN choose the same way of computing each time, or a resumed run would not repeat to the last bit."""
-    cudnn = torch.backends.cudnn
-    before = cudnn.deterministic, cudnn.benchmark
-    cudnn.deterministic, cudnn.benchmark = True, False
-    try:
-        yield
-    finally:
-        cudnn.deterministic, cudnn.benchmark = before

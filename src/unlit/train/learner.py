@@ -1,0 +1,120 @@
+"""The network that learns, its optimizer, and the average of its weights."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterator
+from contextlib import contextmanager
+from typing import cast
+
+import torch
+from torch import Tensor, nn
+
+from unlit.color import linear_to_srgb
+from unlit.config import Config, ModelSettings
+from unlit.data.batch import Batch
+from unlit.model.compact import CompactNet
+from unlit.model.decomposition import Decomposition
+from unlit.model.unet import UNet
+from unlit.train.checkpoint import Checkpoint
+from unlit.train.schedule import learning_rate
+
+
+class Learner:
+    """The network and all that changes it."""
+
+    def __init__(self, config: Config, device: torch.device) -> None:
+        train = config.train
+        self.config, self.device = config, device
+        torch.manual_seed(train.seed)
+        self.network = network_of(config.model)
+        self.network.to(device, memory_format=torch.channels_last)  # type: ignore[call-overload]  # torch's stub lacks it
+        self.average = _copied(self.network.state_dict()) if train.average else None
+        self._averaged = self._floats()
+        self.optimizer = torch.optim.Adam(
+            self.network.parameters(), lr=train.learning_rate, betas=train.betas, weight_decay=train.weight_decay,
+            fused=True,
+        )  # fmt: skip
+
+    @property
+    def weights(self) -> dict[str, Tensor]:
+        """What is worth keeping: the average where there is one, else the network's own."""
+        return self.average if self.average is not None else self.network.state_dict()
+
+    def load(self, saved: Checkpoint) -> None:
+        """Go back to a checkpoint."""
+        self.network.load_state_dict(saved.model)
+        self.optimizer.load_state_dict(saved.optimizer)
+        self.average = saved.ema
+        self._averaged = self._floats()
+
+    def _floats(self) -> tuple[list[Tensor], list[Tensor]]:
+        """Return the tensors of the average and those of the network that they follow; counts are not averaged."""
+        now, average = self.network.state_dict(), self.average or {}
+        names = [name for name in average if now[name].is_floating_point()]
+        return [average[name] for name in names], [now[name] for name in names]
+
+    def decomposed(self, module: nn.Module, batch: Batch) -> Decomposition:
+        """Return what the network says of all frames of a batch."""
+        images = linear_to_srgb(batch.frames.flatten(0, 1)).contiguous(memory_format=torch.channels_last)
+        with torch.autocast(self.device.type, torch.bfloat16, enabled=self._uses_bfloat16()):
+            return cast(Decomposition, module(images))
+
+    def _uses_bfloat16(self) -> bool:
+        if self.config.train.precision == "auto":
+            return self.device.type == "cuda" and torch.cuda.is_bf16_supported()
+        return self.config.train.precision == "bfloat16"
+
+    def set_rate(self, step: int, steps: int) -> float:
+        """Set the learning rate for a step, counted from 0, and return it."""
+        train = self.config.train
+        rate = learning_rate(
+            step, base=train.learning_rate, steps=steps, halve_at=train.halve_at, warm_up=train.warm_up,
+            final="cosine" if train.cosine else "steps",
+        )  # fmt: skip
+        for group in self.optimizer.param_groups:
+            group["lr"] = rate
+        return rate
+
+    def update(self, step: int) -> Tensor:
+        """Take a step, unless the gradient is no number; return whether that was so, 1 or 0, a scalar on the device.
+
+        The device decides for itself: asking it would make it wait.
+        """
+        train = self.config.train
+        parameters = [p for p in self.network.parameters() if p.grad is not None]
+        norm = nn.utils.clip_grad_norm_(parameters, train.clip or math.inf)
+        bad = (~torch.isfinite(norm)).float()
+        self.optimizer.found_inf = bad  # type: ignore[attr-defined]  # as torch's GradScaler tells a fused optimizer
+        self.optimizer.step()
+        self.optimizer.zero_grad(set_to_none=True)
+        if self.average is not None:
+            # A short run's mean must not be of its first weights: the decay grows to what was asked.
+            torch._foreach_lerp_(*self._averaged, 1 - min(train.average, (step + 1) / (step + 10)))
+        return bad
+
+    @contextmanager
+    def evaluating(self) -> Iterator[None]:
+        """Look through the averaged weights where there are any, without learning."""
+        now = _copied(self.network.state_dict()) if self.average is not None else None
+        if self.average is not None:
+            self.network.load_state_dict(self.average)
+        self.network.eval()
+        try:
+            with torch.no_grad():
+                yield
+        finally:
+            self.network.train()
+            if now is not None:
+                self.network.load_state_dict(now)
+
+
+def network_of(settings: ModelSettings) -> UNet | CompactNet:
+    """Return an untrained network."""
+    if settings.network == "compact":
+        return CompactNet(gray_shading=settings.gray_shading, width=settings.width)
+    return UNet(gray_shading=settings.gray_shading, width=settings.width, anchored=settings.anchored)
+
+
+def _copied(state: dict[str, Tensor]) -> dict[str, Tensor]:
+    return {name: value.clone() for name, value in state.items()}

@@ -1,0 +1,63 @@
+"""What a batch is judged by: the energy, what its sequences were solved to be, and truth where there is any.
+
+Shapes: b sequences of m frames each.
+"""
+
+from __future__ import annotations
+
+from typing import cast
+
+import torch
+from torch import Tensor
+
+from unlit.config import Config
+from unlit.data.batch import Batch
+from unlit.losses.batch import batch_energy
+from unlit.losses.solved import solved_term
+from unlit.losses.supervised import supervised_terms
+from unlit.model.decomposition import Decomposition
+from unlit.pairwise.pairwise import Pairwise
+
+TERMS = ("reconstruction", "consistency", "reflectance", "shading", "scale", "solved", "supervised", "total")
+"""What is recorded, in this order. All but the last two are without their weights."""
+
+_PARTS = ("log_reflectance", "log_shading", "light_color")
+
+
+def objective(
+    batch: Batch, pairwise: Pairwise | None, decomposition: Decomposition, config: Config
+) -> dict[str, Tensor]:
+    """Return the terms by name, and under "total" what is to be made small. Without `pairwise` there is no energy."""
+    values = dict.fromkeys(TERMS, batch.frames.new_zeros(()))
+    if pairwise is not None:
+        values |= vars(batch_energy(batch.frames, batch.mask, decomposition, pairwise, config.energy))
+    values["solved"] = _solved(batch, decomposition, config)
+    values["supervised"] = _supervised(batch, decomposition, config)
+    # The color counts for nothing where light is gray, but several processes wait for every parameter's gradient.
+    idle = 0 * decomposition.light_color.float().sum()
+    values["total"] = values["total"] + config.solved.weight * values["solved"] + values["supervised"] + idle
+    return values
+
+
+def _solved(batch: Batch, decomposition: Decomposition, config: Config) -> Tensor:
+    """Return how far the frames are from the reflectance that their sequences were solved to have."""
+    known = [None if truth is None else truth.reflectance for truth in batch.truths]
+    if config.solved.weight == 0 or any(reflectance is None for reflectance in known):
+        return batch.frames.new_zeros(())
+    reflectance = torch.stack(cast(list[Tensor], known)).repeat_interleave(batch.frames.shape[1], 0)
+    frames, mask = batch.frames.flatten(0, 1), batch.mask.flatten(0, 1)
+    return solved_term(frames, mask, decomposition, reflectance, config.solved)
+
+
+def _supervised(batch: Batch, decomposition: Decomposition, config: Config) -> Tensor:
+    """Return the weighted sum of the supervised terms, the mean over the sequences of the batch."""
+    total = batch.frames.new_zeros(())
+    if not config.supervised.any:
+        return total
+    m, light = batch.frames.shape[1], config.energy.colored_light
+    for k, truth in enumerate(batch.truths):
+        if truth is not None:
+            part = Decomposition(*(getattr(decomposition, name)[k * m : (k + 1) * m] for name in _PARTS))
+            terms = supervised_terms(part, batch.mask[k], truth, config.supervised, colored_light=light)
+            total = total + terms["total"]
+    return total / len(batch.names)
