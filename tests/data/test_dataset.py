@@ -16,26 +16,11 @@ from torch import Tensor
 
 from tests.data.packed import assert_equal, without_index
 from tests.train.world import tiny_dataset, tiny_sequence
-from unlit.data.dataset import (
-    LANDSCAPE,
-    PORTRAIT,
-    SQUARE,
-    Dataset,
-    FolderSource,
-    Item,
-    MemorySource,
-    Skipped,
-    dataset_of,
-    open_dataset,
-    paper_size,
-    places_of,
-    read_usable,
-    resized,
-    sized,
-)
+from unlit.data.dataset import Dataset, FolderSource, Item, MemorySource, Skipped, dataset_of, open_dataset
 from unlit.data.sequence import Sequence, SequenceError, load_sequence, save_sequence
 from unlit.data.settings import DataSettings
 from unlit.data.shards import write_shards
+from unlit.data.sizing import LANDSCAPE, PORTRAIT, SQUARE, paper_size, places_of, read_usable, resized, sized
 from unlit.data.truth import Truth
 from unlit.image_io import write_image
 

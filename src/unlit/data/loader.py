@@ -19,18 +19,10 @@ from torch.utils.data import Dataset as TorchDataset
 
 from unlit.data.augment import seeded
 from unlit.data.batch import UNCHANGED, Batch, batch_of
-from unlit.data.dataset import (
-    Dataset,
-    Item,
-    Skipped,
-    Source,
-    places_of,
-    read_usable,
-    stated_size,
-    training_size,
-)
+from unlit.data.dataset import Dataset, Item, Skipped, Source, stated_size
 from unlit.data.sequence import SequenceError
 from unlit.data.settings import AugmentSettings, DataSettings
+from unlit.data.sizing import places_of, read_usable, training_size
 
 _ORDER, _VISIT = 1, 2
 """First numbers of the seeds for the order of an epoch and for the draws of a visit."""
