@@ -9,6 +9,8 @@ from pathlib import Path
 
 import numpy as np
 
+from unlit.image_io import write_image
+
 ROOT = Path(__file__).parents[1]
 
 
@@ -45,3 +47,42 @@ def test_the_dense_term_benchmark_reports_each_step(tmp_path: Path) -> None:
     assert rows["unlit, in all"]["median_ms"] == sum(parts)
     for other in ("plain torch, in all", "release's way, in all"):
         assert rows[other]["times"] == rows[other]["median_ms"] / sum(parts)
+
+
+def test_the_training_benchmark_reports_the_step_beside_the_network_alone(tmp_path: Path) -> None:
+    small = ("--length", 2, "--size", 16, 16, "--count", 2, "--width", 0.03, "--calls", 2)
+    run("benchmarks/train_step.py", *small, "--json", tmp_path / "r.json")
+    rows = {row["what"]: row for row in json.loads((tmp_path / "r.json").read_text())["rows"]}
+    assert set(rows) == {"network alone", "whole step", "augmentation", "pairs", "energy"}
+    step, alone = rows["whole step"], rows["network alone"]
+    assert step["share_of_network"] == alone["median_ms"] / step["median_ms"]
+    assert step["frames_per_second"] == 2000 / step["median_ms"]
+    assert step["schedule_minutes"] == step["median_ms"] * 5088 / 60000
+
+
+def test_the_mit_folds_are_trained_and_scored_from_a_packed_file(tmp_path: Path) -> None:
+    """On made-up objects: every object is tested once, by a network that has not seen it."""
+    rng = np.random.default_rng(0)
+    pictures = ("light01", "light02", "diffuse", "reflectance", "shading", "mask")
+    for name in "abcdefghij":
+        (tmp_path / "set" / name).mkdir(parents=True)
+        surface = rng.random((24, 28, 3))
+        for picture in (*pictures, *(f"light{k:02}" for k in range(3, 11))):
+            gray = rng.random((24, 28, 1)) ** 0.1
+            pixels = {"mask": np.ones_like(surface), "reflectance": surface, "shading": gray.repeat(3, 2)}
+            write_image(
+                tmp_path / "set" / name / f"{picture}.png",
+                pixels.get(picture, 0.9 * surface * gray).astype(np.float32),
+                encoding="linear",
+                bits=16,
+            )
+    run("benchmarks/mit_folds.py", "--data", tmp_path / "set", "--pack", tmp_path / "set.npz")
+    fields = ("train.steps=1", "data.window=32", "model.width=0.1", "solved.steps=1", "train.sequences=2")
+    run(
+        "benchmarks/mit_folds.py", "--data", tmp_path / "set.npz", "--json", tmp_path / "r.json", "--set", *fields
+    )  # fmt: skip
+    results = json.loads((tmp_path / "r.objects.json").read_text())
+    assert sorted(name for result in results for name in result["scores"]) == list("abcdefghij")
+    rows = json.loads((tmp_path / "r.json").read_text())["rows"]
+    assert {row["variant"] for row in rows} >= {"raw", "views"}
+    assert all(0 < row["mse"] < 1 for row in rows)

@@ -20,7 +20,7 @@ from unlit.data.dataset import Dataset, FolderSource, Item, MemorySource, Skippe
 from unlit.data.sequence import Sequence, SequenceError, load_sequence, save_sequence
 from unlit.data.settings import DataSettings
 from unlit.data.shards import write_shards
-from unlit.data.sizing import LANDSCAPE, PORTRAIT, SQUARE, paper_size, places_of, read_usable, resized, sized
+from unlit.data.sizing import LANDSCAPE, PORTRAIT, SQUARE, paper_size, places_of, read_usable, resized, sized, unclipped
 from unlit.data.truth import Truth
 from unlit.image_io import write_image
 
@@ -419,3 +419,19 @@ def test_places_are_those_where_some_frame_is_valid() -> None:
     mask[0, 0, 1, 3] = mask[1, 0, 1, 3] = mask[1, 0, 2, 0] = True
     one = replace(one, sequence=replace(one.sequence, mask=mask))
     assert places_of(one).tolist() == [[1, 3], [2, 0]]
+
+
+def test_pixels_that_the_camera_clipped_are_masked_before_anything_makes_them_darker() -> None:
+    sequence = small()
+    frames = sequence.frames.clone()
+    frames[0, 1, 6, 7] = 1.0
+    frames[1, 0, 4, 5] = 1.5  # a float beyond white is light, not a clipped pixel
+    mask = unclipped(Item(replace(sequence, frames=frames))).sequence.mask
+    assert not mask[0, 0, 6, 7]
+    assert mask.sum() == sequence.mask.sum() - 1
+
+
+def test_a_sequence_that_is_clipped_everywhere_is_refused() -> None:
+    sequence = small()
+    with pytest.raises(SequenceError, match="every valid pixel is clipped"):
+        unclipped(Item(replace(sequence, frames=torch.ones_like(sequence.frames))))

@@ -1,0 +1,74 @@
+from __future__ import annotations
+
+import pytest
+import torch
+
+from unlit.color import floored_log, srgb_to_linear
+from unlit.model.compact import STRIDE, CompactNet
+from unlit.model.unet import UNet
+
+
+def images(m: int = 2, h: int = 40, w: int = 56) -> torch.Tensor:
+    return torch.rand(m, 3, h, w, generator=torch.Generator().manual_seed(0))
+
+
+def test_an_untrained_network_splits_every_image_evenly() -> None:
+    seen = images()
+    found = CompactNet(width=0.25, gray_shading=True)(seen)
+    half = 0.5 * floored_log(srgb_to_linear(seen))
+    torch.testing.assert_close(found.log_reflectance, half)
+    torch.testing.assert_close(found.log_shading, half.mean(1, keepdim=True))
+
+
+@pytest.mark.parametrize("size", [(1, 1), (31, 33), (32, 64), (70, 5)])
+def test_any_size_comes_back_as_it_was(size: tuple[int, int]) -> None:
+    network = CompactNet(width=0.25).eval()
+    found = network(images(1, *size))
+    assert found.log_reflectance.shape == (1, 3, *size)
+    assert found.log_shading.shape == (1, 1, *size)
+    assert found.light_color.shape == (1, 3)
+    assert torch.isfinite(found.log_reflectance).all()
+
+
+def test_padding_changes_nothing_that_is_kept_but_near_the_edge() -> None:
+    network = CompactNet(width=0.25, gray_shading=True).eval()
+    torch.nn.init.normal_(network.head.weight, 0, 0.1)
+    seen = images(1, 3 * STRIDE, 3 * STRIDE)
+    whole, cut = network(seen), network(seen[..., :-1, :])
+    far = (whole.log_shading[..., :-1, :] - cut.log_shading)[..., :8, :].abs().max()
+    assert far < 0.2 * whole.log_shading.std()
+
+
+def test_gray_light_has_no_color_and_colored_light_learns_one() -> None:
+    gray, colored = CompactNet(width=0.25, gray_shading=True), CompactNet(width=0.25)
+    assert torch.equal(gray(images()).light_color, torch.zeros(2, 3))
+    colored(images()).light_color.sum().backward()
+    assert colored.color_head is not None
+    assert colored.color_head.weight.grad is not None
+
+
+def test_every_parameter_gets_a_gradient() -> None:
+    network = CompactNet(width=0.25)
+    torch.nn.init.normal_(network.head.weight, 0, 0.1)
+    found = network(images())
+    (found.log_reflectance.sum() + found.log_light.square().sum()).backward()
+    for name, parameter in network.named_parameters():
+        assert parameter.grad is not None, name
+        assert torch.isfinite(parameter.grad).all(), name
+
+
+@pytest.mark.parametrize("shape", [(3, 8, 8), (1, 1, 8, 8), (0, 3, 8, 8)])
+def test_what_is_no_image_is_refused(shape: tuple[int, ...]) -> None:
+    with pytest.raises(ValueError, match="images must be"):
+        CompactNet(width=0.25)(torch.zeros(shape))
+
+
+def test_the_paper_s_network_may_be_anchored_to_the_image_too() -> None:
+    torch.manual_seed(0)
+    plain = UNet(width=1 / 32, gray_shading=True).eval()
+    anchored = UNet(width=1 / 32, gray_shading=True, anchored=True).eval()
+    anchored.load_state_dict(plain.state_dict())
+    seen = images(1, 128, 128)
+    half = 0.5 * floored_log(srgb_to_linear(seen))
+    torch.testing.assert_close(anchored(seen).log_reflectance, plain(seen).log_reflectance + half)
+    torch.testing.assert_close(anchored(seen).log_shading, plain(seen).log_shading + half.mean(1, keepdim=True))
