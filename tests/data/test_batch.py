@@ -14,10 +14,11 @@ from torch import Tensor
 from unlit.data.augment import MIXTURE_MEAN, seeded
 from unlit.data.batch import UNCHANGED, Batch, batch_of, frame_count
 from unlit.data.dataset import Item
+from unlit.data.judgements import Judgements
 from unlit.data.sequence import Sequence
 from unlit.data.settings import AugmentSettings, DataSettings
 from unlit.data.sizing import places_of
-from unlit.data.truth import Judgements, Truth
+from unlit.data.truth import Truth
 
 CPU = torch.device("cpu")
 WHOLE = DataSettings(frames=6)

@@ -11,8 +11,9 @@ import pytest
 import torch
 from torch import Tensor
 
+from unlit.data.judgements import Judgements
 from unlit.data.sequence import Sequence, SequenceError, load_sequence, save_sequence
-from unlit.data.truth import Judgements, Truth, load_truth
+from unlit.data.truth import Truth, load_truth
 from unlit.image_io import read_image, write_image
 
 H, W = 6, 8

@@ -12,7 +12,8 @@ import torch
 from torch import Tensor
 
 from tests.reference import supervised as reference
-from unlit.data.truth import Judgements, Truth
+from unlit.data.judgements import Judgements
+from unlit.data.truth import Truth
 from unlit.losses.supervised import (
     Targets,
     direct_intrinsics_term,
