@@ -55,10 +55,17 @@ def changed(config: Any, name: str, value: Any) -> Any:
     return dataclasses.replace(config, **{first: changed(getattr(config, first), rest, value) if rest else value})
 
 
+def choices(hint: Any) -> tuple[Any, ...]:
+    """The values that a field of few has, perhaps besides None."""
+    if typing.get_origin(hint) is typing.Literal:
+        return typing.get_args(hint)
+    return next((choices(part) for part in typing.get_args(hint) if choices(part)), ())
+
+
 def another(value: Any, hint: Any) -> Any:
     """A value of the same type that is not `value`, and is valid for every field there is."""
-    if typing.get_origin(hint) is typing.Literal:
-        return next(choice for choice in typing.get_args(hint) if choice != value)
+    if choices(hint):
+        return next(choice for choice in choices(hint) if choice != value)
     if isinstance(value, bool):
         return not value
     if isinstance(value, tuple):
@@ -259,7 +266,7 @@ def test_all_numbers_of_the_settings_are_guarded() -> None:
     guarded = {(kind, name) for kind, name, _ in BAD}
     for name, hint in LEAVES.items():
         holder = type(value_at(Config(), name.rpartition(".")[0])) if "." in name else Config
-        free = hint in (bool, str) or typing.get_origin(hint) is typing.Literal
+        free = hint in (bool, str) or bool(choices(hint))
         assert free or (holder, name.rpartition(".")[2]) in guarded, name
 
 

@@ -111,13 +111,20 @@ def _train(config: Config, data: Path, run: Path, *, resume: bool, device: str, 
     from unlit.data.dataset import open_dataset
     from unlit.train.loop import fit
 
-    dataset = open_dataset(data, with_truth=config.supervised.any)
+    settings = config.data
+    dataset = open_dataset(
+        data, with_truth=config.supervised.any, encoding=settings.encoding, one_light=settings.one_light
+    )
     result = fit(config, dataset, run, resume=resume, device=device, quiet=quiet)
     if os.environ.get("RANK", "0") != "0":
         return
     if not result.is_complete:
         message = f"stopped at step {result.step} of {result.steps}; go on with --resume"
         print(f"unlit: {message}", file=sys.stderr)
+        sys.exit(1)
+    if 2 * result.skipped_steps > result.steps:
+        message = f"{result.skipped_steps} of {result.steps} steps had a gradient that is no number and were skipped"
+        print(f"unlit: {message}; lower train.learning_rate, or look for broken frames", file=sys.stderr)
         sys.exit(1)
     if not quiet:
         print(f"{result.steps} steps; weights: {run / 'weights.safetensors'}", file=sys.stderr)

@@ -49,7 +49,7 @@ class ModelSettings:
     """Let the paper's network add to half of the image's log, as the compact one always does."""
 
     def __post_init__(self) -> None:
-        _check(0 < self.width <= 8, f"model.width must be from 0 to 8, not {self.width}")
+        _check(0 < self.width <= 8, f"model.width must be above 0 and at most 8, not {self.width}")
 
 
 @dataclass(frozen=True)

@@ -435,3 +435,21 @@ def test_a_sequence_that_is_clipped_everywhere_is_refused() -> None:
     sequence = small()
     with pytest.raises(SequenceError, match="every valid pixel is clipped"):
         unclipped(Item(replace(sequence, frames=torch.ones_like(sequence.frames))))
+
+
+def test_other_files_have_another_fingerprint(tmp_path: Path) -> None:
+    data = tiny_dataset(tmp_path / "data", 2, **SMALL)
+    before = open_dataset(data).fingerprint
+    assert open_dataset(data).fingerprint == before
+    (data / "place1" / "frames" / "0001.png").write_bytes(b"another picture")
+    assert open_dataset(data).fingerprint != before
+
+
+def test_folders_that_do_not_say_can_be_said_to_be_linear_and_of_one_light_each(tmp_path: Path) -> None:
+    (tmp_path / "a").mkdir()
+    for k in range(2):
+        PIL.Image.fromarray(np.full((4, 5), 16384, np.uint16)).save(tmp_path / "a" / f"{k}.png")
+    (source,) = open_dataset(tmp_path, encoding="linear", one_light=True).sources
+    item = source.read()
+    assert item.one_light
+    np.testing.assert_allclose(item.sequence.frames, 0.25, atol=1e-4)

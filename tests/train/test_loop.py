@@ -12,10 +12,14 @@ import torch
 
 from tests.train.world import metrics, tiny_dataset, tiny_sequence
 from unlit.config import Config, ConfigError
-from unlit.data.dataset import Dataset, MemorySource, dataset_of, open_dataset
+from unlit.data.dataset import Dataset, Item, MemorySource, dataset_of, open_dataset
 from unlit.data.loader import Loader
+from unlit.data.sequence import SequenceError
+from unlit.data.truth import Truth
 from unlit.losses.batch import batch_energy
 from unlit.losses.energy import LossTerms
+from unlit.losses.solved_settings import SolvedSettings
+from unlit.losses.supervised_settings import SupervisedSettings
 from unlit.recipes import smoke
 from unlit.train import loop
 from unlit.train.checkpoint import CheckpointError, best_checkpoint, load_weights
@@ -209,3 +213,44 @@ def test_what_cannot_be_used_is_named_and_skipped_and_training_goes_on(tmp_path:
 def test_steps_follow_from_epochs_and_passes(tmp_path: Path) -> None:
     config = short(steps=None, epochs=3, sequences=1, passes=2)
     assert fit(config, in_memory(5), tmp_path / "run", device="cpu", quiet=True).steps == 8  # 15 visits, two a step
+
+
+def test_learning_from_truth_that_nobody_has_is_refused(tmp_path: Path) -> None:
+    config = replace(short(), supervised=SupervisedSettings(truth=1.0))
+    with pytest.raises(SequenceError, match="no sequence has truth"):
+        fit(config, in_memory(), tmp_path / "run", device="cpu", quiet=True)
+    assert not (tmp_path / "run" / "config.json").exists(), "a run that cannot begin must not look like one"
+
+
+def test_truth_is_learned_from_where_it_is_known(tmp_path: Path) -> None:
+    truth = Truth(reflectance=torch.full((3, 40, 48), 0.5))
+    dataset = Dataset(tuple(MemorySource(Item(tiny_sequence(k), truth)) for k in range(2)))
+    fit(replace(short(), supervised=SupervisedSettings(truth=1.0)), dataset, tmp_path / "run", device="cpu", quiet=True)
+    assert all(line["supervised"] > 0 for line in metrics(tmp_path / "run"))
+
+
+def test_solved_sequences_are_learned_from_alone_or_with_the_energy(tmp_path: Path) -> None:
+    for alone in (True, False):
+        solved = SolvedSettings(weight=0.5, steps=3, alone=alone)
+        run = tmp_path / f"{alone}"
+        fit(replace(short(steps=3), solved=solved), in_memory(), run, device="cpu", quiet=True)
+        for line in metrics(run):
+            assert line["solved"] > 0
+            assert (line["reconstruction"] == 0) == alone
+            if alone:
+                assert line["total"] == pytest.approx(0.5 * line["solved"], rel=1e-5)
+
+
+def test_what_happens_is_told_in_the_log(tmp_path: Path, capfd: pytest.CaptureFixture[str]) -> None:
+    solved = SolvedSettings(weight=1.0, steps=1)
+    fit(replace(short(steps=2), solved=solved), in_memory(2), tmp_path / "run", device="cpu")
+    assert "solving place1, 2 of 2" in capfd.readouterr().err
+    log = (tmp_path / "run" / "log.txt").read_text()
+    assert "solving place0, 1 of 2" in log
+    assert "done at step 2 of 2" in log
+
+
+def test_a_place_that_cannot_be_a_folder_is_refused_before_anything_is_read(tmp_path: Path) -> None:
+    (tmp_path / "file").write_text("mine")
+    with pytest.raises(ConfigError, match=r"cannot be the run's folder .* choose another place"):
+        fit(short(), in_memory(), tmp_path / "file", device="cpu", quiet=True)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import random
+import shutil
 import signal
 import socket
 import subprocess
@@ -163,27 +164,22 @@ def test_two_processes_have_the_gradients_of_one_over_the_same_sequences(tmp_pat
         assert torch.equal(first[name], second[name])
 
 
-def test_torchrun_trains_and_resumes_on_fewer_processes(tmp_path: Path) -> None:
+def test_torchrun_trains_and_one_process_goes_on_with_as_many_passes(tmp_path: Path) -> None:
     data, run = tiny_dataset(tmp_path / "data", 4), tmp_path / "run"
     train = ["unlit", "train", "smoke", "--data", str(data), "--device", "cpu", "--quiet", "--run", str(run)]
-    torchrun = [
-        sys.executable,
-        "-m",
-        "torch.distributed.run",
-        "--standalone",
-        "--nproc-per-node",
-        "2",
-        "-m",
-        "--",
-        *train,
-    ]
-    subprocess.run(
-        [*torchrun, "--train.steps", "4"], check=True, env={**os.environ, "OMP_NUM_THREADS": "1"}, timeout=120
-    )
-    assert [line["step"] for line in metrics(run)] == [1, 2, 3, 4]
+    train += ["--train.steps", "4", "--journal.checkpoint-every", "2", "--journal.keep", "3"]
+    torchrun = ["torch.distributed.run", "--standalone", "--nproc-per-node", "2", "-m", "--", *train]
+    environ = {**os.environ, "OMP_NUM_THREADS": "1"}
+    subprocess.run([sys.executable, "-m", *torchrun], check=True, env=environ, timeout=120)
+    before = metrics(run)
+    assert [line["step"] for line in before if "total" in line] == [1, 2, 3, 4]
+    shutil.rmtree(run / "checkpoints" / "step-00000004")
+    alone = [sys.executable, "-m", *train, "--resume"]
     refused = subprocess.run(
-        [sys.executable, "-m", *train, "--train.steps", "4", "--resume"],
-        env=environment(), capture_output=True, text=True, timeout=120, check=False,
+        alone, env=environment(), capture_output=True, text=True, timeout=120, check=False,
     )  # fmt: skip
     assert refused.returncode == 2
     assert "2 passes a step" in refused.stderr
+    subprocess.run([*alone, "--train.passes", "2"], env=environment(), timeout=120, check=True)
+    for line, earlier in zip(metrics(run), before, strict=True):
+        assert line["total"] == pytest.approx(earlier["total"], rel=1e-4)

@@ -27,6 +27,9 @@ VERSION = 1
 MIT_LIGHTS = "light*"
 """The MIT set has one picture for each lamp; the others of a folder are other pictures of the object, or truth."""
 
+MIT_LIGHTS_AND_INPUT = "[ld]i[gf]*"
+"""The lamps and `diffuse`, the picture whose shading is known."""
+
 Split = Literal["train", "validation", "test"]
 SPLITS: tuple[Split, ...] = ("train", "validation", "test")
 
@@ -135,8 +138,16 @@ class Dataset:
 
     @property
     def fingerprint(self) -> str:
-        """A hash of the sequences' names in order: a run is resumed with the set that it began with."""
-        return hashlib.sha256("\n".join(source.name for source in self.sources).encode()).hexdigest()[:16]
+        """A hash of names and sizes of all files: a run is resumed with the set that it began with."""
+        return hashlib.sha256("\n".join(_stamp(source) for source in self.sources).encode()).hexdigest()[:16]
+
+
+def _stamp(source: Source) -> str:
+    """Return the name of a sequence, and what files it has where it has a folder of its own."""
+    if not isinstance(source, FolderSource) or source.reader is not None:
+        return source.name
+    files = sorted(p for p in source.folder.rglob("*") if p.is_file())
+    return "\n".join([source.name, *(f"{p.relative_to(source.folder)} {p.stat().st_size}" for p in files)])
 
 
 def dataset_of(sequences: Iterable[Sequence], *, one_light: bool = False) -> Dataset:
@@ -144,8 +155,17 @@ def dataset_of(sequences: Iterable[Sequence], *, one_light: bool = False) -> Dat
     return Dataset(tuple(MemorySource(Item(s, None, one_light)) for s in sequences))
 
 
-def open_dataset(path: str | os.PathLike[str], *, with_truth: bool = False) -> Dataset:
-    """Return the dataset at `path`, without reading its pictures yet; see the module's head for what it may be."""
+def open_dataset(
+    path: str | os.PathLike[str],
+    *,
+    with_truth: bool = False,
+    encoding: Encoding | None = None,
+    one_light: bool = False,
+) -> Dataset:
+    """Return the dataset at `path`, without reading its pictures yet; see the module's head for what it may be.
+
+    `encoding` is that of frames whose files do not say. `one_light` says that each frame has one lamp.
+    """
     path = Path(path)
     if not path.is_dir():
         raise SequenceError(f"{path}: is not a folder; give the folder of a dataset")
@@ -163,7 +183,8 @@ def open_dataset(path: str | os.PathLike[str], *, with_truth: bool = False) -> D
     if not found:
         why = f" ({skipped[0].reason})" if skipped else ""
         raise SequenceError(f"{path}: has no sequences{why}; give a prepared dataset, or a folder of folders of frames")
-    return Dataset(tuple(found), skipped, str(path))
+    stated = [replace(s, encoding=s.encoding or encoding, one_light=s.one_light or one_light) for s in found]
+    return Dataset(tuple(stated), skipped, str(path))
 
 
 def _is_sequence(folder: Path) -> bool:
@@ -175,7 +196,8 @@ def _is_sequence(folder: Path) -> bool:
 def _plain(folder: Path, with_truth: bool) -> FolderSource:
     """Return a folder of frames; one of the MIT set is known by its files."""
     if (folder / "light01.png").is_file() and (folder / "mask.png").is_file():
-        return FolderSource(folder.name, folder, "train", MIT_LIGHTS, "linear", one_light=True, with_truth=with_truth)
+        pattern = MIT_LIGHTS_AND_INPUT if with_truth else MIT_LIGHTS
+        return FolderSource(folder.name, folder, "train", pattern, "linear", one_light=True, with_truth=with_truth)
     return FolderSource(folder.name, folder, with_truth=with_truth)
 
 

@@ -107,6 +107,11 @@ class Loader:
         self.plan = Plan(tuple(one_size), sequences, seed)
 
     @property
+    def with_truth(self) -> int:
+        """How many of the sequences are known to have truth, of those that are on the device."""
+        return sum(item.truth is not None for item in (self._store or {}).values())
+
+    @property
     def names(self) -> list[str]:
         """Of the sequences that are used."""
         return [source.name for source in self._sources]
@@ -151,7 +156,10 @@ class Loader:
             if self._store is not None:
                 self._places[number] = places_of(item)
                 on_device = moved(item, self.device)
-                self._store[number] = self._prepare(on_device) if self._prepare and item.truth is None else on_device
+                if self._prepare and item.truth is None:
+                    self._say(f"solving {source.name}, {number + 1} of {len(dataset.sources)}")
+                    on_device = self._prepare(on_device)
+                self._store[number] = on_device
 
     def _skip(self, skipped: Skipped) -> None:
         if skipped in self.skipped:

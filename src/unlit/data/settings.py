@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass
+from typing import Literal
 
 
 def _check(what: bool, message: str) -> None:
@@ -25,6 +26,10 @@ class DataSettings:
     """Windows: pictures whose longer side has more pixels than this are first made smaller."""
     frames: int = 64
     """At most so many frames of a sequence in a step, drawn anew each time; 64 is the paper's longest sequence."""
+    encoding: Literal["srgb", "linear"] | None = None
+    """How frames are encoded whose files do not say, such as 16-bit PNG."""
+    one_light: bool = False
+    """Each frame of every sequence has one lamp of the same room, so that sums of frames are frames."""
     masked_input: bool = False
     """Show masked pixels to the network as black: for objects cut out by their mask."""
     memory_gb: float = 16.0

@@ -106,10 +106,14 @@ class Journal:
 
     def say(self, text: str) -> None:
         """Show a message, unless quiet, and keep it in `log.txt` with the time."""
-        text = text.encode(errors="backslashreplace").decode()  # names of files need not be text
+        self.note(text)
+        self._progress.say(text.encode(errors="backslashreplace").decode())  # names of files need not be text
+
+    def note(self, text: str) -> None:
+        """Keep a message in `log.txt` with the time."""
+        text = text.encode(errors="backslashreplace").decode()
         with suppress(OSError):  # a full disk is no reason to keep the message from the screen, or to stop
             _append(self._log, f"{datetime.now().astimezone().isoformat(' ', 'seconds')}  {text}\n")
-        self._progress.say(text)
 
     def sync(self) -> None:
         """Return when the disk has every line. Before a checkpoint is saved: it must not outlive its numbers."""
@@ -177,6 +181,9 @@ class NullJournal(Journal):
         """Do nothing."""
 
     def say(self, text: str) -> None:
+        """Do nothing."""
+
+    def note(self, text: str) -> None:
         """Do nothing."""
 
     def sync(self) -> None:

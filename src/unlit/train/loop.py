@@ -8,6 +8,7 @@ so a run that was stopped anywhere goes on with exactly the losses that it would
 from __future__ import annotations
 
 import math
+import sys
 from contextlib import nullcontext
 from dataclasses import dataclass, replace
 from pathlib import Path
@@ -22,8 +23,9 @@ from unlit.config import Config, ConfigError, config_from_json, config_to_json, 
 from unlit.data.batch import Batch
 from unlit.data.dataset import Dataset, Item
 from unlit.data.loader import Loader
+from unlit.data.sequence import SequenceError
 from unlit.data.truth import Truth
-from unlit.losses.batch import batch_energy
+from unlit.losses.batch import batch_pairwise
 from unlit.sequence.solve import solved_sequence
 from unlit.train.ahead import Ahead, Prepared
 from unlit.train.checkpoint import (
@@ -89,7 +91,6 @@ def fit(
         made = Run(config, dataset, run, team, quiet=quiet)
         team.wait()  # all have looked at the folder before anything is written to it
         if team.is_first:
-            run.mkdir(parents=True, exist_ok=True)
             replace_durably(run / "config.json", config_to_json(config).encode())
         return made.train()
 
@@ -101,11 +102,17 @@ def _check_folder(run: Path, config: Config, *, resume: bool) -> None:
         if not resume:
             raise ConfigError(f"{run}: has a run in it; say --resume to go on with it, or choose another folder")
         begun = config_from_json(file.read_text(encoding="utf-8"), file)
-        different = differences(replace(begun, journal=config.journal), config)
+        # The journal may change; and passes may, since the checkpoint says how many there must be over all processes.
+        begun = replace(begun, journal=config.journal, train=replace(begun.train, passes=config.train.passes))
+        different = differences(begun, config)
         if different:
             raise ConfigError(f"{run}: began with another config ({'; '.join(different[:3])}); resume it unchanged")
     elif run.is_dir() and any(run.iterdir()):
         raise ConfigError(f"{run}: is not empty, and no run is in it; choose another folder")
+    try:
+        run.mkdir(parents=True, exist_ok=True)
+    except OSError as error:
+        raise ConfigError(f"{run}: cannot be the run's folder ({error.strerror}); choose another place") from error
 
 
 class Run:
@@ -116,9 +123,11 @@ class Run:
         self.fingerprint, self.quiet = dataset.fingerprint, quiet
         train = config.train
         self.learner = Learner(config, self.device)
-        self.messages: list[str] = []
+        self.early: list[str] = []
+        self.journal: Journal | None = None
         self.uses_energy = not (config.solved.weight > 0 and config.solved.alone)
         self.loader = self._loader(dataset.part("train"), augmented=True)
+        self._check_truth(dataset.place)
         validation = dataset.part("validation")
         self.validation = self._loader(validation, augmented=False) if validation.sources else None
         self.batches_per_step = train.passes * team.world
@@ -129,7 +138,7 @@ class Run:
         self.skipped_steps, self.bad_in_a_row = zero.clone(), zero.clone()
         self.smooth_energy: Tensor = torch.full((), math.nan, device=self.device)
         self.sums, self.summed = torch.zeros(len(TERMS), device=self.device), 0
-        self.best = math.inf
+        self.best, self.validated = math.inf, (-1, math.nan)
 
     def _loader(self, part: Dataset, *, augmented: bool) -> Loader:
         config = self.config
@@ -140,9 +149,27 @@ class Run:
             sequences=config.train.sequences if augmented else 1,
             seed=config.train.seed,
             device=self.device,
-            say=self.messages.append,
+            say=self._say,
             prepare=self._solve if config.solved.weight > 0 and augmented else None,
         )
+
+    def _say(self, text: str) -> None:
+        """Show a message at once, also before there is a journal to keep it in."""
+        if self.journal is not None:
+            self.journal.say(text)
+            return
+        self.early.append(text)
+        if self.team.is_first and not self.quiet:
+            print(text, file=sys.stderr, flush=True)
+
+    def _check_truth(self, place: str) -> None:
+        """Refuse to learn from truth where none is known; say how much there is."""
+        if not self.config.supervised.any or not self.loader.on_device:
+            return
+        if not self.loader.with_truth:
+            wrong = "no sequence has truth, which the supervised terms learn from"
+            raise SequenceError(f"{place}: {wrong}; give a dataset with truth/, or set their weights to 0")
+        self._say(f"truth: {self.loader.with_truth} of {len(self.loader.names)} sequences")
 
     def _solve(self, item: Item) -> Item:
         """Return the item with the reflectance that its sequence's own energy gives."""
@@ -185,6 +212,7 @@ class Run:
                 if leaving:
                     break
             checkpoint = self._save(journal)
+            journal.note(f"{'done' if self.step == self.steps else 'stopped'} at step {self.step} of {self.steps}")
             if self.step == self.steps and team.is_first:
                 save_weights(self.run / "weights.safetensors", learner.weights, self._card())
             team.wait()
@@ -233,9 +261,6 @@ class Run:
         journal.record(self.step, epoch=epoch, terms=terms, learning_rate=rate, skipped=skipped)
         self.sums.zero_()
         self.summed = 0
-        for text in self.messages:
-            journal.say(text)
-        self.messages.clear()
         if bad >= self.config.train.patience:
             raise TrainingError(
                 f"{bad} steps in a row had a gradient that is no number, the last before step {self.step}; "
@@ -247,7 +272,7 @@ class Run:
             journal.sheet(self.step, batch.frames[0], self.learner.network(linear_to_srgb(batch.frames[0])))
 
     def _validate(self, journal: Journal) -> None:
-        """Measure the energy of the validation sequences, each as it is; the best checkpoint has the lowest."""
+        """Measure energy and supervised terms of the validation sequences, each as it is."""
         assert self.validation is not None
         totals = []
         with self.learner.evaluating():
@@ -256,11 +281,11 @@ class Run:
                 batch = next(batches)
                 if bool(batch.mask.any()):
                     found = self.learner.network(linear_to_srgb(batch.frames.flatten(0, 1)))
-                    terms = batch_energy(batch.frames, batch.mask, found, None, self.config.energy)
-                    totals.append(terms.total.item())
-        score = sum(totals) / max(1, len(totals))
+                    pairwise = batch_pairwise(batch.frames, batch.mask, self.config.energy)
+                    totals.append(objective(batch, pairwise, found, self.config)["total"].item())
+        score = sum(totals) / len(totals) if totals else math.nan
         journal.record_scores(self.step, {"validation": score})
-        self.smooth_energy = torch.full((), score, device=self.device)
+        self.validated = (self.step, score)
 
     def _save(self, journal: Journal) -> Path:
         """Write a checkpoint; the first process does."""
@@ -269,17 +294,27 @@ class Run:
         if not self.team.is_first:
             return path
         journal.sync()
-        energy = float(self.smooth_energy.item())
-        is_best = energy <= self.best
-        self.best = min(self.best, energy) if math.isfinite(energy) else self.best
+        score = self._score()
+        is_best = score <= self.best
+        self.best = min(self.best, score) if math.isfinite(score) else self.best
         learner = self.learner
         checkpoint = Checkpoint(
             self.step, learner.network.state_dict(), learner.optimizer.state_dict(), learner.average, self._state()
         )
         path = save_checkpoint(folder, checkpoint, keep=self.config.journal.keep)
         if is_best:
-            mark_best(folder, self.step, energy)
+            mark_best(folder, self.step, score)
         return path
+
+    def _score(self) -> float:
+        """Return by what checkpoints are compared, or NaN where this one cannot be.
+
+        The validation's score where there is one, else the running mean of what training makes small.
+        """
+        if self.validation is None:
+            return float(self.smooth_energy.item())
+        step, score = self.validated
+        return score if step == self.step else math.nan
 
     def _state(self) -> dict[str, Any]:
         return {
@@ -297,7 +332,7 @@ class Run:
 
     def resume(self) -> None:
         """Go on from the last checkpoint, where there is one."""
-        path = latest_checkpoint(self.run / "checkpoints", self.messages.append)
+        path = latest_checkpoint(self.run / "checkpoints", self._say)
         if path is None:
             return
         saved = load_checkpoint(path, self.device)
@@ -326,9 +361,12 @@ class Run:
             return NullJournal()
         journal = Journal(self.run, steps=self.steps, quiet=self.quiet, sheet_every=self.config.journal.sheet_every)
         journal.resume_at(self.step)
+        for text in self.early:
+            journal.note(text)
         where = "on the device" if self.loader.on_device else "streaming from disk"
         count = f"{len(self.loader.names)} sequences {where}, {len(self.loader.skipped)} skipped"
         journal.say(f"{self.config.recipe}: {count}; step {self.step} of {self.steps} on {self.device}")
+        self.journal = journal
         return journal
 
 
