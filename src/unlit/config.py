@@ -158,7 +158,7 @@ def config_from_json(text: str, source: str | Path = "config") -> Config:
         raise ConfigError(f"{source}: is not JSON ({error}); write it anew by starting a run") from error
     _check(isinstance(stated, dict), f"{source}: is not an object of fields; write it anew by starting a run")
     version = stated.pop("version", None)
-    if version != VERSION:
+    if type(version) is not int or version != VERSION:
         raise ConfigError(
             f"{source}: has version {version!r}, and only {VERSION} is known; use the unlit that wrote it"
         )

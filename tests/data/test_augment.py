@@ -263,8 +263,8 @@ def test_a_pixel_is_valid_unless_something_masked_or_outside_has_a_share(seed: i
     # The share of every old pixel in every new one: what each would give if it alone were lit.
     shares = warped(torch.eye(h * w).reshape(h * w, 1, h, w), theta, (8, 8))[:, 0]
     foreign = 1 - shares[mask.flatten()].sum(0)
-    assert not (valid & (foreign > 2e-3)).any()
-    assert not (~valid & (foreign < 5e-4)).any()
+    assert not (valid & (foreign > 2e-5)).any()
+    assert not (~valid & (foreign < 5e-6)).any()
     assert valid.any()
     assert not valid.all()
 

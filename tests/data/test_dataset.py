@@ -453,3 +453,11 @@ def test_folders_that_do_not_say_can_be_said_to_be_linear_and_of_one_light_each(
     item = source.read()
     assert item.one_light
     np.testing.assert_allclose(item.sequence.frames, 0.25, atol=1e-4)
+
+
+def test_a_sequence_brighter_than_white_is_made_darker_as_a_whole() -> None:
+    sequence = small()
+    found = unclipped(Item(replace(sequence, frames=20 * sequence.frames))).sequence
+    ratio = found.frames / sequence.frames
+    torch.testing.assert_close(ratio, ratio[0, 0, 0, 0].expand_as(ratio))
+    assert 0.9 < found.frames.amax(1, keepdim=True)[found.mask].quantile(0.99) <= 1.001

@@ -12,6 +12,7 @@ import torch
 
 from tests.train.world import metrics, tiny_dataset, tiny_sequence
 from unlit.config import Config, ConfigError
+from unlit.data.batch import Batch
 from unlit.data.dataset import Dataset, Item, MemorySource, dataset_of, open_dataset
 from unlit.data.loader import Loader
 from unlit.data.sequence import SequenceError
@@ -20,9 +21,13 @@ from unlit.losses.batch import batch_energy
 from unlit.losses.energy import LossTerms
 from unlit.losses.solved_settings import SolvedSettings
 from unlit.losses.supervised_settings import SupervisedSettings
+from unlit.model.decomposition import Decomposition
 from unlit.recipes import smoke
 from unlit.train import loop
+from unlit.train.ahead import Ahead, Prepared
 from unlit.train.checkpoint import CheckpointError, best_checkpoint, load_weights
+from unlit.train.interruption import alone_in
+from unlit.train.learner import Learner
 from unlit.train.loop import TrainingError, fit
 
 FIRST_LOSSES = [1.4492, 1.4528, 1.7350, 1.3928, 1.2341, 1.4549, 1.3414, 1.6406, 1.4299, 1.5438]
@@ -254,3 +259,48 @@ def test_a_place_that_cannot_be_a_folder_is_refused_before_anything_is_read(tmp_
     (tmp_path / "file").write_text("mine")
     with pytest.raises(ConfigError, match=r"cannot be the run's folder .* choose another place"):
         fit(short(), in_memory(), tmp_path / "file", device="cpu", quiet=True)
+
+
+def test_a_bad_pass_does_not_spoil_the_running_means_of_the_normalisation(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    seen, passes = Learner.decomposed, iter(range(10**6))
+
+    def sometimes(self: Learner, module: torch.nn.Module, batch: Batch) -> Decomposition:
+        bad = next(passes) == 2
+        return seen(self, module, replace(batch, frames=batch.frames * math.nan) if bad else batch)
+
+    monkeypatch.setattr(Learner, "decomposed", sometimes)
+    result = fit(short(), in_memory(), tmp_path / "run", device="cpu", quiet=True)
+    assert result.skipped_steps == 1
+    weights, _ = load_weights(tmp_path / "run" / "weights.safetensors")
+    assert all(torch.isfinite(value).all() for value in weights.values())
+
+
+def test_a_window_of_nothing_but_empty_batches_has_no_mean(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    prepared = Ahead._prepared
+
+    def empty(self: Ahead) -> Prepared:
+        found = prepared(self)
+        return Prepared(found.batch, None, is_empty=True)
+
+    monkeypatch.setattr(Ahead, "_prepared", empty)
+    fit(short(steps=2), in_memory(), tmp_path / "run", device="cpu", quiet=True)
+    assert [line["total"] for line in metrics(tmp_path / "run")] == [None, None]
+
+
+def test_two_runs_in_one_folder_are_refused(tmp_path: Path) -> None:
+    (tmp_path / "run").mkdir()
+    with alone_in(tmp_path / "run"), pytest.raises(ConfigError, match="another process is training here"):
+        fit(short(), in_memory(), tmp_path / "run", device="cpu", quiet=True)
+    assert fit(short(), in_memory(), tmp_path / "run", device="cpu", quiet=True).is_complete
+
+
+def test_a_run_whose_checkpoints_are_all_damaged_is_not_begun_anew(tmp_path: Path) -> None:
+    fit(short(), in_memory(), tmp_path / "run", device="cpu", quiet=True)
+    before = (tmp_path / "run" / "metrics.jsonl").read_bytes()
+    for file in (tmp_path / "run" / "checkpoints").glob("step-*/checkpoint.json"):
+        file.write_text("{")
+    with pytest.raises(CheckpointError, match="no checkpoint that is whole"):
+        fit(short(), in_memory(), tmp_path / "run", resume=True, device="cpu", quiet=True)
+    assert (tmp_path / "run" / "metrics.jsonl").read_bytes() == before

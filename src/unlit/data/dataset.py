@@ -139,7 +139,9 @@ class Dataset:
     @property
     def fingerprint(self) -> str:
         """A hash of names and sizes of all files: a run is resumed with the set that it began with."""
-        return hashlib.sha256("\n".join(_stamp(source) for source in self.sources).encode()).hexdigest()[:16]
+        return hashlib.sha256(
+            "\n".join(_stamp(source) for source in self.sources).encode(errors="surrogateescape")
+        ).hexdigest()[:16]
 
 
 def _stamp(source: Source) -> str:
@@ -233,6 +235,7 @@ def stated_size(source: Source) -> tuple[int, int] | None:
         return None
     try:
         stated = json.loads((source.folder / "sequence.json").read_text(encoding="utf-8"))["size"]
-        return int(stated["height"]), int(stated["width"])
-    except (OSError, ValueError, KeyError, TypeError):
+        h, w = int(stated["height"]), int(stated["width"])
+    except (OSError, ValueError, KeyError, TypeError, OverflowError, RecursionError):
         return None
+    return (h, w) if h > 0 and w > 0 else None

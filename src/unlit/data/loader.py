@@ -9,6 +9,7 @@ Small sets are kept on the training device. Large ones are read by worker proces
 
 from __future__ import annotations
 
+import signal
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, replace
 
@@ -43,21 +44,22 @@ class Plan:
     @property
     def per_epoch(self) -> int:
         """The number of batches in which every sequence comes at least once."""
-        return sum(-(-len(bucket) // self.sequences) for bucket in self._buckets())
+        return sum(-(-len(bucket) // self.sequences) for bucket in self.buckets())
 
     def batch(self, number: int) -> list[int]:
         """Return the sequences of a batch; those of an epoch's last may have come already."""
         epoch, place = divmod(number, self.per_epoch)
         draw = seeded(self.seed, _ORDER, epoch)
         batches = []
-        for bucket in self._buckets():
+        for bucket in self.buckets():
             order = draw.permutation(len(bucket)).tolist()
             order += draw.integers(len(bucket), size=-len(bucket) % self.sequences).tolist()
             members = [bucket[k] for k in order]
             batches += [members[i : i + self.sequences] for i in range(0, len(members), self.sequences)]
         return batches[int(draw.permutation(len(batches))[place])]
 
-    def _buckets(self) -> list[list[int]]:
+    def buckets(self) -> list[list[int]]:
+        """Return the sequences of each size."""
         by_size: dict[tuple[int, int], list[int]] = {}
         for k, size in enumerate(self.sizes):
             by_size.setdefault(size, []).append(k)
@@ -138,9 +140,7 @@ class Loader:
                 self._skip(item)
                 continue
             if item.sequence.dropped:
-                # Frames, not the sequence; they are counted all the same.
-                names = ", ".join(item.sequence.dropped)
-                self._skip(Skipped(f"{source.name}: {names}", "wholly masked, or cannot be read"))
+                self._skip(dropped_frames(item))
             held += item.sequence.frames.nbytes + item.sequence.mask.nbytes
             if held > self.data.memory_gb * 1e9 and self._store is not None:
                 if self._prepare:
@@ -196,6 +196,7 @@ class Loader:
             prefetch_factor=2 if self.data.workers else None,
             multiprocessing_context="spawn" if self.data.workers else None,  # a fork would copy CUDA's state
             persistent_workers=False,
+            worker_init_fn=_ignore_signals,
         )
         yield from loader
 
@@ -211,6 +212,12 @@ def _counting(first: int, stride: int) -> Iterator[int]:
     while True:
         yield first
         first += stride
+
+
+def _ignore_signals(_: int) -> None:
+    """Let whoever stops the whole group stop the run, which saves and then ends its workers itself."""
+    for number in (signal.SIGTERM, signal.SIGINT):
+        signal.signal(number, signal.SIG_IGN)
 
 
 class _Numbers(torch.utils.data.Sampler[int]):
@@ -230,20 +237,39 @@ class _Reading(TorchDataset[Visits]):
         self._sources, self._plan, self._data = sources, plan, data
 
     def __getitem__(self, number: int) -> Visits:
-        items: list[Item] = []
+        """Return a batch of the plan; where no sequence of its size can be read any more, one of another size."""
         skipped: list[Skipped] = []
-        for k in self._plan.batch(number):
-            item, before = self._read(k), len(skipped)
-            while isinstance(item, Skipped):
-                # A file that could be read when the run began: the next of its size takes its place.
-                skipped.append(item)
-                same = [i for i, size in enumerate(self._plan.sizes) if size == self._plan.sizes[k]]
-                k = same[(same.index(k) + 1) % len(same)]
-                if len(skipped) - before == len(same):
-                    return Visits([], number * self._plan.sequences, tuple(skipped))
-                item = self._read(k)
-            items.append(item)
+        items = self._readable(self._plan.batch(number), skipped)
+        for bucket in self._plan.buckets():
+            if items:
+                break
+            items = self._readable([bucket[k % len(bucket)] for k in range(self._plan.sequences)], skipped)
+        for item in items:
+            if item.sequence.dropped:
+                skipped.append(dropped_frames(item))
         return Visits(items, number * self._plan.sequences, tuple(skipped))
 
-    def _read(self, k: int) -> Item | Skipped:
-        return read_usable(self._sources[k], self._data)
+    def _readable(self, chosen: list[int], skipped: list[Skipped]) -> list[Item]:
+        """Return the chosen items, others of their size in the place of those that cannot be read; [] where none can.
+
+        They could be read when the run began, or were not looked at then.
+        """
+        items: list[Item] = []
+        for k in chosen:
+            same = [i for i, size in enumerate(self._plan.sizes) if size == self._plan.sizes[k]]
+            start = same.index(k)
+            for candidate in (*same[start:], *same[:start]):
+                item = read_usable(self._sources[candidate], self._data)
+                if not isinstance(item, Skipped):
+                    items.append(item)
+                    break
+                skipped.append(item)
+            else:
+                return []
+        return items
+
+
+def dropped_frames(item: Item) -> Skipped:
+    """Return the frames of an item that are not used: not the sequence, but they are counted all the same."""
+    names = ", ".join(item.sequence.dropped)
+    return Skipped(f"{item.sequence.name}: {names}", "wholly masked, or cannot be read")

@@ -5,7 +5,6 @@ They stand apart from what they set so that a command line can show them without
 
 from __future__ import annotations
 
-import math
 from dataclasses import dataclass
 from typing import Literal
 
@@ -79,10 +78,11 @@ class AugmentSettings:
 
     def __post_init__(self) -> None:
         low, high = self.zoom
-        _check(0 < low <= high and math.isfinite(high), f"augment.zoom must be 0 < low <= high, not {self.zoom}")
+        _check(1 / 64 <= low <= high <= 64, f"augment.zoom must be from 1/64 to 64, low first, not {self.zoom}")
         for name in ("mixtures", "hue", "paint", "shade"):
             _check(0 <= getattr(self, name) <= 1, f"augment.{name} must be from 0 to 1, not {getattr(self, name)}")
-        for name in ("rotation", "crop", "exposure", "white_balance", "contrast"):
+        most = {"rotation": 180, "crop": 10**6, "exposure": 16, "white_balance": 16, "contrast": 3}
+        for name, limit in most.items():
             value = getattr(self, name)
-            _check(0 <= value < math.inf, f"augment.{name} must be finite and not negative, not {value}")
+            _check(0 <= value <= limit, f"augment.{name} must be from 0 to {limit}, not {value}")
         _check(self.most_lights >= 2, f"augment.most_lights must be at least 2, not {self.most_lights}")

@@ -28,12 +28,24 @@ def read_usable(source: Source, settings: DataSettings) -> Item | Skipped:
 def unclipped(item: Item) -> Item:
     """Return the item with the pixels masked that a camera clipped: some channel is white to the last bit.
 
-    Here, before anything is resized or made darker: afterwards they look like any other. Floats beyond white are light.
+    Here, before anything is resized or made darker: afterwards they look like any other. Floats beyond white are light;
+    a sequence with much of it is made darker as a whole, since training clips at white.
     """
+    item = _exposed(item)
     mask = item.sequence.mask & (item.sequence.frames != 1).all(1, keepdim=True)
     if not bool(mask.any()):
         raise SequenceError(f"{item.sequence.name}: every valid pixel is clipped; take darker frames")
     return replace(item, sequence=replace(item.sequence, mask=mask))
+
+
+def _exposed(item: Item) -> Item:
+    """Return the item, divided by what all but its brightest hundredth stay below where that is more than white."""
+    frames, mask = item.sequence.frames, item.sequence.mask
+    if float(frames.amax()) <= 1:
+        return item
+    values = frames.amax(1, keepdim=True)[mask]
+    bright = float(values.kthvalue(max(1, round(0.99 * values.numel()))).values)
+    return replace(item, sequence=replace(item.sequence, frames=frames / bright)) if bright > 1 else item
 
 
 def paper_size(h: int, w: int) -> tuple[int, int]:

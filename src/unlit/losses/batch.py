@@ -4,7 +4,8 @@ Shapes: b sequences of m frames each, h x w pixels. The terms compare pixels of 
 in a frame, so sequences laid under one another form one tall sequence (m, c, b (h + gap), w); masked rows between them
 keep neighbors apart at every scale. Only the dense term looks further: its lattice knows which sequence a pixel is of.
 
-A term is a mean over all valid pixels of all sequences: with one sequence it is `energy`'s.
+A term is one mean over what it compares (valid pixels, or pairs of them) in all sequences together: of one sequence it
+is `energy`'s.
 """
 
 from __future__ import annotations

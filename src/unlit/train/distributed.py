@@ -28,13 +28,13 @@ class Team:
         """Whether this process writes the files."""
         return self.rank == 0
 
-    def mean(self, values: Tensor) -> Tensor:
-        """Return the mean over all processes of `values`."""
+    def sum(self, values: Tensor) -> Tensor:
+        """Return the sum over all processes of `values`."""
         if self.world == 1:
             return values
         values = values.clone()
         distributed.all_reduce(values)
-        return values / self.world
+        return values
 
     def any(self, flag: bool) -> bool:
         """Return whether `flag` is set in any process: so that all of them leave at the same step."""

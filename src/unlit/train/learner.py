@@ -29,6 +29,8 @@ class Learner:
         torch.manual_seed(train.seed)
         self.network = network_of(config.model)
         self.network.to(device, memory_format=torch.channels_last)  # type: ignore[call-overload]  # torch's stub lacks it
+        self._statistics = [b for b in self.network.buffers() if b.is_floating_point()]
+        self._statistics_before = _flat(self._statistics)
         self.average = _copied(self.network.state_dict()) if train.average else None
         self._averaged = self._floats()
         self.optimizer = torch.optim.Adam(
@@ -76,6 +78,10 @@ class Learner:
             group["lr"] = rate
         return rate
 
+    def begin(self) -> None:
+        """Remember the normalisation's running means before the passes of a step, which change them."""
+        self._statistics_before = _flat(self._statistics)
+
     def update(self, step: int) -> Tensor:
         """Take a step, unless the gradient is no number; return whether that was so, 1 or 0, a scalar on the device.
 
@@ -88,6 +94,11 @@ class Learner:
         self.optimizer.found_inf = bad  # type: ignore[attr-defined]  # as torch's GradScaler tells a fused optimizer
         self.optimizer.step()
         self.optimizer.zero_grad(set_to_none=True)
+        if self._statistics:
+            # A pass that is no number has spoiled them, and nothing would ever mend them.
+            mended = torch.where(bad > 0, self._statistics_before, _flat(self._statistics))
+            parts = mended.split([b.numel() for b in self._statistics])
+            torch._foreach_copy_(self._statistics, [p.view_as(b) for p, b in zip(parts, self._statistics, strict=True)])
         if self.average is not None:
             # A short run's mean must not be of its first weights: the decay grows to what was asked.
             torch._foreach_lerp_(*self._averaged, 1 - min(train.average, (step + 1) / (step + 10)))
@@ -118,3 +129,7 @@ def network_of(settings: ModelSettings) -> UNet | CompactNet:
 
 def _copied(state: dict[str, Tensor]) -> dict[str, Tensor]:
     return {name: value.clone() for name, value in state.items()}
+
+
+def _flat(tensors: list[Tensor]) -> Tensor:
+    return torch.cat([tensor.flatten() for tensor in tensors]) if tensors else torch.zeros(0)

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import math
 import sys
-from contextlib import nullcontext
+from contextlib import ExitStack, nullcontext
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any, cast
@@ -40,7 +40,7 @@ from unlit.train.checkpoint import (
 )
 from unlit.train.distributed import Team, joined_team
 from unlit.train.durable import replace_durably
-from unlit.train.interruption import asked_to_stop, deterministic
+from unlit.train.interruption import alone_in, asked_to_stop, deterministic
 from unlit.train.journal import Journal, NullJournal
 from unlit.train.learner import Learner
 from unlit.train.objective import TERMS, objective
@@ -86,8 +86,10 @@ def fit(
     one it began with, but for `journal`. Under `torchrun` all processes call this alike.
     """
     run = Path(run)
-    with joined_team(device) as team:
+    with joined_team(device) as team, ExitStack() as lock:
         _check_folder(run, config, resume=resume)
+        if team.is_first:
+            lock.enter_context(alone_in(run))
         made = Run(config, dataset, run, team, quiet=quiet)
         team.wait()  # all have looked at the folder before anything is written to it
         if team.is_first:
@@ -107,7 +109,7 @@ def _check_folder(run: Path, config: Config, *, resume: bool) -> None:
         different = differences(begun, config)
         if different:
             raise ConfigError(f"{run}: began with another config ({'; '.join(different[:3])}); resume it unchanged")
-    elif run.is_dir() and any(run.iterdir()):
+    elif run.is_dir() and any(not path.name.startswith(".") for path in run.iterdir()):
         raise ConfigError(f"{run}: is not empty, and no run is in it; choose another folder")
     try:
         run.mkdir(parents=True, exist_ok=True)
@@ -193,6 +195,7 @@ class Run:
         with self._journal() as journal, asked_to_stop() as stop, deterministic():
             while self.step < self.steps:
                 rate = learner.set_rate(self.step, self.steps)
+                learner.begin()
                 frames, example = 0, None
                 for k in range(config.train.passes):
                     is_last = k == config.train.passes - 1
@@ -250,7 +253,8 @@ class Run:
         return stopping and not is_end
 
     def _record(self, journal: Journal, rate: float) -> None:
-        means = self.team.mean(self.sums / max(1, self.summed)).tolist()
+        *sums, count = self.team.sum(torch.cat([self.sums, self.sums.new_tensor([self.summed])])).tolist()
+        means = [value / count if count else math.nan for value in sums]  # of nothing but empty batches: no number
         skipped, bad = int(self.skipped_steps.item()), int(self.bad_in_a_row.item())
         terms = dict(zip(TERMS, means, strict=True))
         energy = torch.tensor(means[-1], device=self.device)
@@ -264,7 +268,7 @@ class Run:
         if bad >= self.config.train.patience:
             raise TrainingError(
                 f"{bad} steps in a row had a gradient that is no number, the last before step {self.step}; "
-                "lower train.learning_rate, or look for broken frames; the last checkpoint is good"
+                "begin anew with a lower train.learning_rate, or look for broken frames"
             )
 
     def _sheet(self, journal: Journal, batch: Batch) -> None:
@@ -332,8 +336,11 @@ class Run:
 
     def resume(self) -> None:
         """Go on from the last checkpoint, where there is one."""
-        path = latest_checkpoint(self.run / "checkpoints", self._say)
+        folder = self.run / "checkpoints"
+        path = latest_checkpoint(folder, self._say)
         if path is None:
+            if any(folder.glob("step-*")) or (self.run / "weights.safetensors").exists():
+                raise CheckpointError(folder, "holds no checkpoint that is whole", "begin anew in another folder")
             return
         saved = load_checkpoint(path, self.device)
         state = saved.state
