@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 from collections.abc import Mapping
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import torch
 from safetensors import SafetensorError
@@ -13,6 +13,9 @@ from safetensors.torch import load, save
 from torch import Tensor
 
 from unlit.train.durable import replace_durably
+
+if TYPE_CHECKING:
+    import os
 
 
 class CheckpointError(ValueError):
@@ -34,8 +37,11 @@ def save_weights(path: Path, model_state: Mapping[str, Tensor], metadata: Mappin
     replace_durably(path, len(header).to_bytes(8, "little") + header + content[start:])
 
 
-def load_weights(path: Path, device: str | torch.device = "cpu") -> tuple[dict[str, Tensor], dict[str, str]]:
+def load_weights(
+    path: str | os.PathLike[str], device: str | torch.device = "cpu"
+) -> tuple[dict[str, Tensor], dict[str, str]]:
     """Return the tensors, sorted by name, and the metadata of a safetensors file."""
+    path = Path(path)
     content = read_bytes(path, remedy := "check the name, or get the file anew")
     tensors = _loaded(path, content, remedy)
     metadata = _header(content).get("__metadata__", {})
