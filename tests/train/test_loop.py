@@ -249,9 +249,9 @@ def test_solved_sequences_are_learned_from_alone_or_with_the_energy(tmp_path: Pa
 def test_what_happens_is_told_in_the_log(tmp_path: Path, capfd: pytest.CaptureFixture[str]) -> None:
     solved = SolvedSettings(weight=1.0, steps=1)
     fit(replace(short(steps=2), solved=solved), in_memory(2), tmp_path / "run", device="cpu")
-    assert "solving place1, 2 of 2" in capfd.readouterr().err
+    assert "solving place1" in capfd.readouterr().err
     log = (tmp_path / "run" / "log.txt").read_text()
-    assert "solving place0, 1 of 2" in log
+    assert "solving place0" in log
     assert "done at step 2 of 2" in log
 
 
@@ -304,3 +304,15 @@ def test_a_run_whose_checkpoints_are_all_damaged_is_not_begun_anew(tmp_path: Pat
     with pytest.raises(CheckpointError, match="no checkpoint that is whole"):
         fit(short(), in_memory(), tmp_path / "run", resume=True, device="cpu", quiet=True)
     assert (tmp_path / "run" / "metrics.jsonl").read_bytes() == before
+
+
+def test_a_resumed_run_does_not_solve_its_sequences_again(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    config = replace(short(steps=6), solved=SolvedSettings(weight=1.0, steps=2))
+    fit(config, in_memory(), tmp_path / "whole", device="cpu", quiet=True)
+    with monkeypatch.context() as patch:
+        stopped_after(patch, 3)
+        fit(config, in_memory(), tmp_path / "parts", device="cpu", quiet=True)
+    monkeypatch.setattr("unlit.train.loop.solved_sequence", None)
+    fit(config, in_memory(), tmp_path / "parts", resume=True, device="cpu", quiet=True)
+    assert metrics(tmp_path / "parts") == metrics(tmp_path / "whole")
+    assert same_weights(tmp_path / "parts", tmp_path / "whole")

@@ -157,7 +157,6 @@ class Loader:
                 self._places[number] = places_of(item)
                 on_device = moved(item, self.device)
                 if self._prepare and item.truth is None:
-                    self._say(f"solving {source.name}, {number + 1} of {len(dataset.sources)}")
                     on_device = self._prepare(on_device)
                 self._store[number] = on_device
 

@@ -34,6 +34,7 @@ from unlit.train.checkpoint import (
     check_same_tensors,
     latest_checkpoint,
     load_checkpoint,
+    load_weights,
     mark_best,
     save_checkpoint,
     save_weights,
@@ -47,6 +48,10 @@ from unlit.train.objective import TERMS, objective
 
 SMOOTHING = 0.99
 """Of the running mean of the energy, which says which checkpoint is best where there is no validation set."""
+
+
+SOLVED = "solved.safetensors"
+"""What the sequences were solved to be, kept so that a resumed run need not solve them again."""
 
 
 class TrainingError(RuntimeError):
@@ -126,6 +131,9 @@ class Run:
         train = config.train
         self.learner = Learner(config, self.device)
         self.early: list[str] = []
+        self.solved: dict[str, Tensor] = {}
+        if config.solved.weight > 0 and (run / SOLVED).is_file():
+            self.solved, _ = load_weights(run / SOLVED, self.device)
         self.journal: Journal | None = None
         self.uses_energy = not (config.solved.weight > 0 and config.solved.alone)
         self.loader = self._loader(dataset.part("train"), augmented=True)
@@ -174,16 +182,20 @@ class Run:
         self._say(f"truth: {self.loader.with_truth} of {len(self.loader.names)} sequences")
 
     def _solve(self, item: Item) -> Item:
-        """Return the item with the reflectance that its sequence's own energy gives."""
-        frames, mask = item.sequence.frames, item.sequence.mask
-        found = solved_sequence(frames, mask, self.config.energy, self.config.solved.steps)
-        reflectance = found.log_reflectance[0].exp() * mask.any(0)
-        return replace(item, truth=Truth(reflectance=reflectance))
+        """Return the item with the reflectance that its sequence's own energy gives, found anew or before."""
+        name, frames, mask = item.sequence.name, item.sequence.frames, item.sequence.mask
+        if name not in self.solved:
+            self._say(f"solving {name}")
+            found = solved_sequence(frames, mask, self.config.energy, self.config.solved.steps)
+            self.solved[name] = found.log_reflectance[0].exp() * mask.any(0)
+        return replace(item, truth=Truth(reflectance=self.solved[name]))
 
     def train(self) -> Result:
         """Take the steps that are left."""
         config, team, learner = self.config, self.team, self.learner
         self.resume()
+        if self.solved and team.is_first and not (self.run / SOLVED).is_file():
+            save_weights(self.run / SOLVED, self.solved, {})
         module: nn.Module = learner.network
         if config.train.compile:
             module = cast(nn.Module, torch.compile(learner.network))
