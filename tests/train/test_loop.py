@@ -26,9 +26,10 @@ from unlit.recipes import smoke
 from unlit.train import loop
 from unlit.train.ahead import Ahead, Prepared
 from unlit.train.checkpoint import CheckpointError, best_checkpoint, load_weights
+from unlit.train.distributed import Team
 from unlit.train.interruption import alone_in
 from unlit.train.learner import Learner
-from unlit.train.loop import TrainingError, fit
+from unlit.train.loop import Run, TrainingError, fit
 
 FIRST_LOSSES = [1.4492, 1.4528, 1.7350, 1.3928, 1.2341, 1.4549, 1.3414, 1.6406, 1.4299, 1.5438]
 """Of the first ten steps of `smoke` on four tiny sequences. They move only when the method does."""
@@ -316,3 +317,33 @@ def test_a_resumed_run_does_not_solve_its_sequences_again(tmp_path: Path, monkey
     fit(config, in_memory(), tmp_path / "parts", resume=True, device="cpu", quiet=True)
     assert metrics(tmp_path / "parts") == metrics(tmp_path / "whole")
     assert same_weights(tmp_path / "parts", tmp_path / "whole")
+
+
+def test_a_bad_step_leaves_the_running_means_as_they_were_before_it(tmp_path: Path) -> None:
+    run = Run(short(), in_memory(), tmp_path, Team(torch.device("cpu")), quiet=True)
+    learner, batches = run.learner, run.loader.batches(0, 1, 1)
+
+    def step(number: int, *, bad: bool) -> list[torch.Tensor]:
+        learner.begin()
+        batch = next(batches)
+        found = learner.decomposed(learner.network, replace(batch, frames=batch.frames * (math.nan if bad else 1)))
+        found.log_light.sum().backward()
+        assert bool(learner.update(number)) == bad
+        return [value.clone() for value in learner.network.state_dict().values() if value.is_floating_point()]
+
+    first, second, third, fourth = (step(k, bad=k == 2) for k in range(4))
+    assert not all(torch.equal(a, b) for a, b in zip(first, second, strict=True))
+    assert all(torch.equal(a, b) for a, b in zip(second, third, strict=True))
+    assert not all(torch.equal(a, b) for a, b in zip(third, fourth, strict=True))
+
+
+def test_a_checkpoint_that_was_not_validated_is_never_the_best(tmp_path: Path) -> None:
+    validation = replace(in_memory(1).sources[0].read(), sequence=tiny_sequence(9))
+    dataset = Dataset((*in_memory(2).sources, MemorySource(validation, "validation")))
+    config = short(steps=20)
+    config = replace(config, journal=replace(config.journal, validate_every=8, checkpoint_every=5))
+    fit(config, dataset, tmp_path / "run", device="cpu", quiet=True)
+    best = json.loads((tmp_path / "run" / "checkpoints" / "best.json").read_text())
+    scores = {line["step"]: line["validation"] for line in metrics(tmp_path / "run") if "validation" in line}
+    assert set(scores) == {8, 16, 20}
+    assert (best["step"], best["score"]) == (20, scores[20]), "only the end was both validated and saved"

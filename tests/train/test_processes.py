@@ -116,6 +116,34 @@ def test_a_run_that_is_asked_to_stop_saves_and_leaves_and_goes_on_later(tmp_path
     assert saved == [f"step-{lines(run):08d}"]
 
 
+def test_a_group_that_is_asked_to_stop_saves_too_while_workers_read(tmp_path: Path) -> None:
+    data, run = tiny_dataset(tmp_path / "data"), tmp_path / "run"
+    command = [
+        sys.executable,
+        "-m",
+        "unlit",
+        "train",
+        "smoke",
+        "--data",
+        str(data),
+        "--run",
+        str(run),
+        "--device",
+        "cpu",
+    ]
+    command += ["--train.steps", "100000", "--data.memory-gb", "0", "--data.workers", "2"]
+    command += ["--journal.checkpoint-every", "0", "--journal.sheet-every", "0", "--quiet"]
+    with subprocess.Popen(
+        command, env=environment(), stderr=subprocess.PIPE, text=True, start_new_session=True
+    ) as process:
+        while lines(run) < 3 and process.poll() is None:
+            time.sleep(0.01)
+        os.killpg(process.pid, signal.SIGTERM)
+        _, messages = process.communicate(timeout=60)
+    assert "go on with --resume" in messages
+    assert [path.name for path in (run / "checkpoints").glob("step-*")] == [f"step-{lines(run):08d}"]
+
+
 GRADIENTS = """
 import os
 import sys
