@@ -60,7 +60,6 @@ def whole_step(run: Run, module: nn.Module) -> Callable[[], None]:
 
     def step() -> None:
         run.learner.set_rate(run.step, run.steps)
-        run.learner.begin()
         run.run_pass(module, ahead.take())
         ahead.start()
         run.learner.update(run.step)

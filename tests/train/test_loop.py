@@ -25,7 +25,7 @@ from unlit.model.decomposition import Decomposition
 from unlit.recipes import smoke
 from unlit.train import loop
 from unlit.train.ahead import Ahead, Prepared
-from unlit.train.checkpoint import CheckpointError, best_checkpoint, load_weights
+from unlit.train.checkpoint import CheckpointError, best_checkpoint, load_checkpoint, load_weights
 from unlit.train.distributed import Team
 from unlit.train.interruption import alone_in
 from unlit.train.learner import Learner
@@ -324,7 +324,6 @@ def test_a_bad_step_leaves_the_running_means_as_they_were_before_it(tmp_path: Pa
     learner, batches = run.learner, run.loader.batches(0, 1, 1)
 
     def step(number: int, *, bad: bool) -> list[torch.Tensor]:
-        learner.begin()
         batch = next(batches)
         found = learner.decomposed(learner.network, replace(batch, frames=batch.frames * (math.nan if bad else 1)))
         found.log_light.sum().backward()
@@ -347,3 +346,25 @@ def test_a_checkpoint_that_was_not_validated_is_never_the_best(tmp_path: Path) -
     scores = {line["step"]: line["validation"] for line in metrics(tmp_path / "run") if "validation" in line}
     assert set(scores) == {8, 16, 20}
     assert (best["step"], best["score"]) == (20, scores[20]), "only the end was both validated and saved"
+
+
+def test_an_old_validation_says_nothing_of_a_later_step(tmp_path: Path) -> None:
+    run = Run(short(), in_memory(), tmp_path, Team(torch.device("cpu")), quiet=True)
+    run.validation, run.validated, run.step = run.loader, (8, 0.5), 8
+    assert run._score() == 0.5
+    run.step = 10
+    assert math.isnan(run._score())
+
+
+def test_a_bad_step_after_resuming_leaves_the_running_means_of_the_checkpoint(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    with monkeypatch.context() as patch:
+        stopped_after(patch, 5)
+        stopped = fit(short(), in_memory(), tmp_path / "run", device="cpu", quiet=True)
+    before = load_checkpoint(stopped.checkpoint).model
+    broken_at(monkeypatch, {0})
+    ended = fit(short(), in_memory(), tmp_path / "run", resume=True, device="cpu", quiet=True)
+    after = load_checkpoint(ended.checkpoint).model
+    assert ended.skipped_steps == 1
+    assert all(torch.equal(before[name], after[name]) for name in before if "tracked" not in name)

@@ -47,6 +47,7 @@ class Learner:
         """Go back to a checkpoint."""
         self.network.load_state_dict(saved.model)
         self.optimizer.load_state_dict(saved.optimizer)
+        self._statistics_before = _flat(self._statistics)
         self.average = saved.ema
         self._averaged = self._floats()
 
@@ -78,10 +79,6 @@ class Learner:
             group["lr"] = rate
         return rate
 
-    def begin(self) -> None:
-        """Remember the normalisation's running means before the passes of a step, which change them."""
-        self._statistics_before = _flat(self._statistics)
-
     def update(self, step: int) -> Tensor:
         """Take a step, unless the gradient is no number; return whether that was so, 1 or 0, a scalar on the device.
 
@@ -97,6 +94,7 @@ class Learner:
         if self._statistics:
             # A pass that is no number has spoiled them, and nothing would ever mend them.
             mended = torch.where(bad > 0, self._statistics_before, _flat(self._statistics))
+            self._statistics_before = mended
             parts = mended.split([b.numel() for b in self._statistics])
             torch._foreach_copy_(self._statistics, [p.view_as(b) for p, b in zip(parts, self._statistics, strict=True)])
         if self.average is not None:

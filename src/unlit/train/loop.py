@@ -207,7 +207,6 @@ class Run:
         with self._journal() as journal, asked_to_stop() as stop, deterministic():
             while self.step < self.steps:
                 rate = learner.set_rate(self.step, self.steps)
-                learner.begin()
                 frames, example = 0, None
                 for k in range(config.train.passes):
                     is_last = k == config.train.passes - 1
