@@ -29,14 +29,16 @@ from _measure import report
 from unlit.color import floored_log, linear_to_srgb
 from unlit.config import Config, config_from_json, config_to_json
 from unlit.data.augment import MIXTURE_MEAN, exposed
-from unlit.data.dataset import dataset_of
+from unlit.data.dataset import Dataset, Item, MemorySource, dataset_of
 from unlit.data.sequence import Sequence
+from unlit.data.truth import Truth
 from unlit.evaluate.mit import mean_scores, mit_scores
 from unlit.losses.settings import EnergySettings
 from unlit.model.compact import CompactNet
 from unlit.model.unet import UNet
 from unlit.pairwise.settings import PairwiseSettings
 from unlit.recipes import RECIPES
+from unlit.sequence.solve import solved_sequence
 from unlit.train.checkpoint import load_weights
 from unlit.train.learner import network_of
 from unlit.train.loop import fit
@@ -62,6 +64,8 @@ class Job:
     keep: Path | None = None
     """Where to keep the weights."""
     folds: int = FOLDS
+    solved: Path | None = None
+    """Reflectances that `--solve` found, so that trainings at the same time need not each find them."""
 
 
 def load_objects(data: Path) -> dict[str, Object]:
@@ -97,6 +101,26 @@ def training_sequences(objects: Mapping[str, Object]) -> list[Sequence]:
         frames = pictures_of(item, LIGHTS)
         sequences.append(Sequence(frames, mask_of(item).expand(len(frames), -1, -1, -1).clone(), name))
     return sequences
+
+
+def training_set(objects: Mapping[str, Object], solved: Path | None) -> Dataset:
+    """Return the sequences as a dataset, with what they were solved to be where that is known."""
+    sequences = training_sequences(objects)
+    if solved is None:
+        return dataset_of(sequences, one_light=True)
+    with np.load(solved) as found:
+        truths = [Truth(reflectance=torch.from_numpy(found[s.name].astype(np.float32))) for s in sequences]
+    return Dataset(tuple(MemorySource(Item(s, t, True)) for s, t in zip(sequences, truths, strict=True)))
+
+
+def write_solved(objects: Mapping[str, Object], config: Config, file: Path, device: torch.device) -> None:
+    """Minimise the energy of every object's lights, as training would, and keep the reflectances."""
+    found = {}
+    for s in training_sequences(objects):
+        frames, mask = s.frames.to(device), s.mask.to(device)
+        solved = solved_sequence(frames, mask, config.energy, config.solved.steps)
+        found[s.name] = (solved.log_reflectance[0].exp() * mask.any(0)).cpu().numpy().astype(np.float16)
+    np.savez_compressed(file, **found)  # type: ignore[arg-type]  # numpy's stub takes them for its options
 
 
 def fold_names(names: list[str], fold: int, folds: int = FOLDS) -> list[str]:
@@ -179,8 +203,7 @@ def trained_and_scored(job: Job) -> dict[str, Any]:
     with tempfile.TemporaryDirectory() as folder:
         start = time.perf_counter()
         result = fit(
-            job.config, dataset_of(training_sequences(seen), one_light=True), Path(folder) / "run",
-            device=job.device, quiet=True,
+            job.config, training_set(seen, job.solved), Path(folder) / "run", device=job.device, quiet=True,
         )  # fmt: skip
         seconds = time.perf_counter() - start
         last = json_module.loads((Path(folder) / "run" / "metrics.jsonl").read_text().splitlines()[-1])
@@ -266,6 +289,8 @@ def main(
     recipes: tuple[str, ...] = ("mit",),
     set_: Annotated[tuple[str, ...], tyro.conf.arg(name="set")] = (),
     pack: Path | None = None,
+    solve: Path | None = None,
+    solved: Path | None = None,
 ) -> None:
     """Train and score.
 
@@ -278,14 +303,19 @@ def main(
         recipes: `mit`; `energy`, the same trained on its energy itself; or ablations of that by name.
         set_: Fields to change, such as train.steps=100.
         pack: Write the pictures into this file instead of training.
+        solve: Write what the sequences are solved to be into this file instead of training.
+        solved: A file that --solve wrote; without it every training solves its own.
     """
     if pack:
         objects = load_objects(data)
         pictures = {f"{name}/{p}": pixels for name, item in objects.items() for p, pixels in item.items()}
         np.savez_compressed(pack, **pictures)  # type: ignore[arg-type]  # numpy's stub takes them for its options
         return
+    if solve:
+        write_solved(load_objects(data), changed(ablated("mit"), list(set_)), solve, torch.device(device))
+        return
     jobs = [
-        Job(name, changed(ablated(name), [*set_, f"train.seed={seed}"]), fold, data, device)
+        Job(name, changed(ablated(name), [*set_, f"train.seed={seed}"]), fold, data, device, solved=solved)
         for name in recipes
         for seed in range(seeds)
         for fold in range(FOLDS)

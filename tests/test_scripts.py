@@ -78,9 +78,9 @@ def test_the_mit_folds_are_trained_and_scored_from_a_packed_file(tmp_path: Path)
             )
     run("benchmarks/mit_folds.py", "--data", tmp_path / "set", "--pack", tmp_path / "set.npz")
     fields = ("train.steps=1", "data.window=32", "model.width=0.1", "solved.steps=1", "train.sequences=2")
-    run(
-        "benchmarks/mit_folds.py", "--data", tmp_path / "set.npz", "--json", tmp_path / "r.json", "--set", *fields
-    )  # fmt: skip
+    packed = ("benchmarks/mit_folds.py", "--data", tmp_path / "set.npz")
+    run(*packed, "--solve", tmp_path / "solved.npz", "--set", *fields)
+    run(*packed, "--solved", tmp_path / "solved.npz", "--json", tmp_path / "r.json", "--set", *fields)
     results = json.loads((tmp_path / "r.objects.json").read_text())
     assert sorted(name for result in results for name in result["scores"]) == list("abcdefghij")
     rows = json.loads((tmp_path / "r.json").read_text())["rows"]
