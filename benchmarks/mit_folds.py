@@ -29,9 +29,8 @@ from _measure import report
 from unlit.color import floored_log, linear_to_srgb
 from unlit.config import Config, config_from_json, config_to_json
 from unlit.data.augment import MIXTURE_MEAN, exposed
-from unlit.data.dataset import Dataset, Item, MemorySource, dataset_of
+from unlit.data.dataset import dataset_of
 from unlit.data.sequence import Sequence
-from unlit.data.truth import Truth
 from unlit.evaluate.mit import mean_scores, mit_scores
 from unlit.losses.settings import EnergySettings
 from unlit.model.compact import CompactNet
@@ -103,14 +102,12 @@ def training_sequences(objects: Mapping[str, Object]) -> list[Sequence]:
     return sequences
 
 
-def training_set(objects: Mapping[str, Object], solved: Path | None) -> Dataset:
-    """Return the sequences as a dataset, with what they were solved to be where that is known."""
-    sequences = training_sequences(objects)
-    if solved is None:
-        return dataset_of(sequences, one_light=True)
-    with np.load(solved) as found:
-        truths = [Truth(reflectance=torch.from_numpy(found[s.name].astype(np.float32))) for s in sequences]
-    return Dataset(tuple(MemorySource(Item(s, t, True)) for s, t in zip(sequences, truths, strict=True)))
+def solved_before(file: Path | None) -> dict[str, Tensor]:
+    """Return the reflectances that `--solve` found, by the objects' names."""
+    if file is None:
+        return {}
+    with np.load(file) as found:
+        return {name: torch.from_numpy(found[name].astype(np.float32)) for name in found.files}
 
 
 def write_solved(objects: Mapping[str, Object], config: Config, file: Path, device: torch.device) -> None:
@@ -203,7 +200,8 @@ def trained_and_scored(job: Job) -> dict[str, Any]:
     with tempfile.TemporaryDirectory() as folder:
         start = time.perf_counter()
         result = fit(
-            job.config, training_set(seen, job.solved), Path(folder) / "run", device=job.device, quiet=True,
+            job.config, dataset_of(training_sequences(seen), one_light=True), Path(folder) / "run", device=job.device,
+            quiet=True, solved=solved_before(job.solved),
         )  # fmt: skip
         seconds = time.perf_counter() - start
         last = json_module.loads((Path(folder) / "run" / "metrics.jsonl").read_text().splitlines()[-1])

@@ -61,7 +61,7 @@ def per_image_reconstruction() -> Config:
 
     unlit train per-image-reconstruction --data DATASET --run RUN
     """
-    return _ablation("per-image-reconstruction", all_pairs=False)
+    return _ablation("per-image-reconstruction", EnergySettings(all_pairs=False))
 
 
 def local_reflectance() -> Config:
@@ -69,7 +69,7 @@ def local_reflectance() -> Config:
 
     unlit train local-reflectance --data DATASET --run RUN
     """
-    return _ablation("local-reflectance", pairwise=PairwiseSettings(reflectance="local"))
+    return _ablation("local-reflectance", EnergySettings(pairwise=PairwiseSettings(reflectance="local")))
 
 
 def gray_shading() -> Config:
@@ -77,7 +77,7 @@ def gray_shading() -> Config:
 
     unlit train gray-shading --data DATASET --run RUN
     """
-    config = _ablation("gray-shading", colored_light=False)
+    config = _ablation("gray-shading", EnergySettings(colored_light=False))
     return replace(config, model=replace(config.model, gray_shading=True))
 
 
@@ -86,7 +86,7 @@ def single_scale_shading() -> Config:
 
     unlit train single-scale-shading --data DATASET --run RUN
     """
-    return _ablation("single-scale-shading", pairwise=PairwiseSettings(shading_scales=1))
+    return _ablation("single-scale-shading", EnergySettings(pairwise=PairwiseSettings(shading_scales=1)))
 
 
 def no_normalized_median() -> Config:
@@ -94,12 +94,11 @@ def no_normalized_median() -> Config:
 
     unlit train no-normalized-median --data DATASET --run RUN
     """
-    return _ablation("no-normalized-median", pairwise=PairwiseSettings(normalized_median=False))
+    return _ablation("no-normalized-median", EnergySettings(pairwise=PairwiseSettings(normalized_median=False)))
 
 
-def _ablation(name: str, **changes: object) -> Config:
-    config = release()
-    return replace(config, recipe=name, energy=replace(config.energy, **changes))  # type: ignore[arg-type]  # its fields
+def _ablation(name: str, energy: EnergySettings) -> Config:
+    return replace(release(), recipe=name, energy=energy)  # the energy's defaults are the release's
 
 
 def default() -> Config:

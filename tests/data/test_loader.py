@@ -222,7 +222,7 @@ def test_a_set_without_anything_usable_is_refused_with_the_first_reason(tmp_path
     data = tiny_dataset(tmp_path / "data", 2, m=3, h=12, w=16)
     for k in range(2):
         break_frames(data / f"place{k}")
-    with pytest.raises(SequenceError, match=r"data: no sequence can be used \(the first: .*0001.png") as caught:
+    with pytest.raises(SequenceError, match=r"data: no sequence of 2 can be used \(the first: .*0001.png") as caught:
         loader(open_dataset(data))
     assert "\n" not in str(caught.value)
     with pytest.raises(SequenceError, match=r"memory: no sequence can be used; see"):

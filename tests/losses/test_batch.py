@@ -102,3 +102,11 @@ def test_the_tall_picture_keeps_every_scale_apart() -> None:
         each = 24 // step
         assert all(rows[k * each : (k + 1) * each] == rows[:each] for k in range(3))
         assert rows[each - 1] == 0, "a masked row lies between two sequences at every scale"
+
+
+def test_few_digits_are_made_many_before_light_and_color_are_added() -> None:
+    frames, mask, decomposition = example(2, 3, 12, 16)
+    names = ("log_reflectance", "log_shading", "light_color")
+    short = Decomposition(*(getattr(decomposition, name).detach().bfloat16() for name in names))
+    long = Decomposition(*(getattr(short, name).float() for name in names))
+    assert values(batch_energy(frames, mask, short)) == values(batch_energy(frames, mask, long))

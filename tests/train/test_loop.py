@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 import torch
 
-from tests.train.world import metrics, tiny_dataset, tiny_sequence
+from tests.train.world import metrics, same_weights, tiny_dataset, tiny_sequence
 from unlit.config import Config, ConfigError
 from unlit.data.batch import Batch
 from unlit.data.dataset import Dataset, Item, MemorySource, dataset_of, open_dataset
@@ -27,7 +27,7 @@ from unlit.train import loop
 from unlit.train.ahead import Ahead, Prepared
 from unlit.train.checkpoint import CheckpointError, best_checkpoint, load_checkpoint, load_weights
 from unlit.train.distributed import Team
-from unlit.train.interruption import alone_in
+from unlit.train.folder import alone_in
 from unlit.train.learner import Learner
 from unlit.train.loop import Run, TrainingError, fit
 
@@ -96,11 +96,6 @@ def test_a_resumed_run_has_the_losses_and_weights_of_one_that_never_stopped(
     assert fit(config, in_memory(), tmp_path / "parts", resume=True, device="cpu", quiet=True).is_complete
     assert metrics(tmp_path / "parts") == metrics(tmp_path / "whole")
     assert same_weights(tmp_path / "parts", tmp_path / "whole")
-
-
-def same_weights(one: Path, other: Path) -> bool:
-    first, second = (load_weights(run / "weights.safetensors")[0] for run in (one, other))
-    return first.keys() == second.keys() and all(torch.equal(first[name], second[name]) for name in first)
 
 
 def test_a_set_that_streams_from_disk_trains_as_one_in_memory(tmp_path: Path) -> None:
@@ -313,7 +308,7 @@ def test_a_resumed_run_does_not_solve_its_sequences_again(tmp_path: Path, monkey
     with monkeypatch.context() as patch:
         stopped_after(patch, 3)
         fit(config, in_memory(), tmp_path / "parts", device="cpu", quiet=True)
-    monkeypatch.setattr("unlit.train.loop.solved_sequence", None)
+    monkeypatch.setattr("unlit.train.solving.solved_sequence", None)
     fit(config, in_memory(), tmp_path / "parts", resume=True, device="cpu", quiet=True)
     assert metrics(tmp_path / "parts") == metrics(tmp_path / "whole")
     assert same_weights(tmp_path / "parts", tmp_path / "whole")
@@ -368,3 +363,19 @@ def test_a_bad_step_after_resuming_leaves_the_running_means_of_the_checkpoint(
     after = load_checkpoint(ended.checkpoint).model
     assert ended.skipped_steps == 1
     assert all(torch.equal(before[name], after[name]) for name in before if "tracked" not in name)
+
+
+def test_ground_truth_is_never_taken_for_what_a_sequence_was_solved_to_be(tmp_path: Path) -> None:
+    config = replace(short(steps=2), solved=SolvedSettings(weight=1.0, steps=2))
+    told = Truth(reflectance=torch.rand(3, 40, 48))
+    with_truth = Dataset(tuple(MemorySource(Item(tiny_sequence(k), told)) for k in range(3)))
+    fit(config, in_memory(), tmp_path / "without", device="cpu", quiet=True)
+    fit(config, with_truth, tmp_path / "with", device="cpu", quiet=True)
+    assert metrics(tmp_path / "with") == metrics(tmp_path / "without")
+
+
+def test_what_was_solved_before_is_not_solved_again(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("unlit.train.solving.solved_sequence", None)
+    config = replace(short(steps=1), solved=SolvedSettings(weight=1.0))
+    before = {f"place{k}": torch.full((3, 40, 48), 0.5) for k in range(3)}
+    assert fit(config, in_memory(), tmp_path / "run", device="cpu", quiet=True, solved=before).is_complete

@@ -15,8 +15,7 @@ from pathlib import Path
 import pytest
 import torch
 
-from tests.train.world import metrics, tiny_dataset
-from unlit.train.checkpoint import load_weights
+from tests.train.world import metrics, same_weights, tiny_dataset
 
 KILLS = 20
 SMOKE = ["train", "smoke", "--train.steps", "60", "--journal.checkpoint-every", "3", "--journal.sheet-every", "0"]
@@ -43,14 +42,15 @@ def environment() -> dict[str, str]:
     return {**os.environ, "OMP_NUM_THREADS": "1", "PYTHONWARNINGS": "error"}
 
 
+def endless(data: Path, run: Path) -> list[str]:
+    """A training that ends only when it is made to, and saves nothing until then."""
+    train = f"-m unlit train smoke --data {data} --run {run} --device cpu --train.steps 100000"
+    return [sys.executable, *train.split(), "--journal.checkpoint-every", "0", "--journal.sheet-every", "0"]
+
+
 def lines(run: Path) -> int:
     file = run / "metrics.jsonl"
     return file.read_bytes().count(b"\n") if file.is_file() else 0
-
-
-def same_weights(one: Path, other: Path) -> bool:
-    first, second = (load_weights(run / "weights.safetensors")[0] for run in (one, other))
-    return first.keys() == second.keys() and all(torch.equal(first[name], second[name]) for name in first)
 
 
 def test_a_run_killed_again_and_again_ends_as_if_it_never_was(tmp_path: Path) -> None:
@@ -91,20 +91,7 @@ def test_a_run_killed_again_and_again_ends_as_if_it_never_was(tmp_path: Path) ->
 @pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGINT])
 def test_a_run_that_is_asked_to_stop_saves_and_leaves_and_goes_on_later(tmp_path: Path, number: signal.Signals) -> None:
     data, run = tiny_dataset(tmp_path / "data"), tmp_path / "run"
-    command = [
-        sys.executable,
-        "-m",
-        "unlit",
-        "train",
-        "smoke",
-        "--data",
-        str(data),
-        "--run",
-        str(run),
-        "--device",
-        "cpu",
-    ]
-    command += ["--train.steps", "100000", "--journal.checkpoint-every", "0", "--journal.sheet-every", "0"]
+    command = endless(data, run)
     with subprocess.Popen(command, env=environment(), stderr=subprocess.PIPE, text=True) as process:
         while lines(run) < 3 and process.poll() is None:
             time.sleep(0.01)
@@ -118,21 +105,7 @@ def test_a_run_that_is_asked_to_stop_saves_and_leaves_and_goes_on_later(tmp_path
 
 def test_a_group_that_is_asked_to_stop_saves_too_while_workers_read(tmp_path: Path) -> None:
     data, run = tiny_dataset(tmp_path / "data"), tmp_path / "run"
-    command = [
-        sys.executable,
-        "-m",
-        "unlit",
-        "train",
-        "smoke",
-        "--data",
-        str(data),
-        "--run",
-        str(run),
-        "--device",
-        "cpu",
-    ]
-    command += ["--train.steps", "100000", "--data.memory-gb", "0", "--data.workers", "2"]
-    command += ["--journal.checkpoint-every", "0", "--journal.sheet-every", "0", "--quiet"]
+    command = [*endless(data, run), "--data.memory-gb", "0", "--data.workers", "2"]
     with subprocess.Popen(
         command, env=environment(), stderr=subprocess.PIPE, text=True, start_new_session=True
     ) as process:

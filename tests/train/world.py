@@ -10,6 +10,7 @@ import torch
 from torch.nn.functional import interpolate
 
 from unlit.data.sequence import Sequence, save_sequence
+from unlit.train.checkpoint import load_weights
 
 TIMES = ("frames_per_second", "memory_mb", "seconds")
 
@@ -37,3 +38,9 @@ def metrics(run: Path) -> list[dict[str, Any]]:
     """Return the lines of a run's metrics without what depends on the clock."""
     lines = [json.loads(line) for line in (run / "metrics.jsonl").read_text().splitlines()]
     return [{name: value for name, value in line.items() if name not in TIMES} for line in lines]
+
+
+def same_weights(one: Path, other: Path) -> bool:
+    """Whether two runs ended with the same weights, to the last bit."""
+    first, second = (load_weights(run / "weights.safetensors")[0] for run in (one, other))
+    return first.keys() == second.keys() and all(torch.equal(first[name], second[name]) for name in first)

@@ -104,7 +104,7 @@ class Loader:
         self._look_through(dataset)
         if not self._sources:
             first = f" (the first: {self.skipped[0].reason})" if self.skipped else ""
-            raise SequenceError(f"{dataset.place}: no sequence can be used{first}; see the messages above")
+            raise SequenceError(f"{dataset.place}: no sequence of {len(dataset.sources)} can be used{first}")
         one_size = [(data.window, data.window)] * len(self._sources) if data.window else self._sizes
         self.plan = Plan(tuple(one_size), sequences, seed)
 
@@ -156,9 +156,7 @@ class Loader:
             if self._store is not None:
                 self._places[number] = places_of(item)
                 on_device = moved(item, self.device)
-                if self._prepare and item.truth is None:
-                    on_device = self._prepare(on_device)
-                self._store[number] = on_device
+                self._store[number] = self._prepare(on_device) if self._prepare else on_device
 
     def _skip(self, skipped: Skipped) -> None:
         if skipped in self.skipped:

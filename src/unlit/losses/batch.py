@@ -60,8 +60,9 @@ def batch_energy(
     if b == 1:
         return energy(frames[0], mask[0], decomposition, pairwise, settings)
     gap = 2 ** (settings.pairwise.shading_scales - 1)
+    decomposition = decomposition.at_least_float32()
     parts = (decomposition.log_reflectance, decomposition.log_light, decomposition.log_shading)
-    log_reflectance, log_light, log_shading = (tall(part.float().unflatten(0, (b, m)), gap) for part in parts)
+    log_reflectance, log_light, log_shading = (tall(part.unflatten(0, (b, m)), gap) for part in parts)
     return weighted_terms(
         tall(torch.where(mask, frames, 0), gap),
         tall(mask, gap),
@@ -75,7 +76,7 @@ def batch_energy(
 
 
 def _dense(pairs: DensePairs | None, log_reflectance: Tensor) -> Tensor | None:
-    return None if pairs is None else dense_reflectance_term(pairs, log_reflectance.float())
+    return None if pairs is None else dense_reflectance_term(pairs, log_reflectance)
 
 
 def tall(values: Tensor, gap: int) -> Tensor:

@@ -55,7 +55,7 @@ def energy(
     pairwise = pairwise or build_pairwise(frames, mask, settings.pairwise)
     _check_pairs(pairwise, mask)
     # First of all, so that log_light is not a sum of few digits.
-    decomposition = _at_least_float32(decomposition)
+    decomposition = decomposition.at_least_float32()
     log_reflectance, log_shading = decomposition.log_reflectance, decomposition.log_shading
     log_light = decomposition.log_light if settings.colored_light else log_shading
     return weighted_terms(frames, mask, log_reflectance, log_light, log_shading, pairwise, settings)
@@ -117,8 +117,3 @@ def _reflectance_term(pairwise: Pairwise, log_reflectance: Tensor) -> Tensor:
     if pairwise.dense is not None:
         return dense_reflectance_term(pairwise.dense, log_reflectance)
     return local_reflectance_term(pairwise.local or [], log_reflectance)
-
-
-def _at_least_float32(d: Decomposition) -> Decomposition:
-    parts = (d.log_reflectance, d.log_shading, d.light_color)
-    return Decomposition(*(part if part.dtype == torch.float64 else part.float() for part in parts))

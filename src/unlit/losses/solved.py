@@ -36,8 +36,9 @@ def solved_term(
     `frames` (n, 3, h, w) linear, `mask` (n, 1, h, w), `reflectance` (n, 3, h, w) linear, black where unknown.
     """
     with torch.autocast(frames.device.type, enabled=False):
-        log_reflectance, log_light = decomposition.log_reflectance.float(), decomposition.log_light.float()
-        log_shading = decomposition.log_shading.float()
+        decomposition = decomposition.at_least_float32()
+        log_reflectance, log_light = decomposition.log_reflectance, decomposition.log_light
+        log_shading = decomposition.log_shading
         valid = mask & (reflectance > 0).all(1, keepdim=True) & (frames.amax(1, keepdim=True) > LOG_FLOOR)
         true_log_reflectance, log_image = floored_log(reflectance), floored_log(frames)
         true_log_shading = (log_image - true_log_reflectance).mean(1, keepdim=True)

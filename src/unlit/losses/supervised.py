@@ -113,8 +113,7 @@ def supervised_terms(
     _check_shapes(tuple(decomposition.log_reflectance.shape), mask, targets)
     mask = mask.bool()
     with torch.autocast(mask.device.type, enabled=False):
-        parts = (decomposition.log_reflectance, decomposition.log_shading, decomposition.light_color)
-        d = Decomposition(*(part.to(torch.promote_types(part.dtype, torch.float32)) for part in parts))
+        d = decomposition.at_least_float32()
         terms: dict[str, Tensor] = {}
         if settings.judgements > 0 and (said := targets.judgements) is not None:
             terms["judgements"] = judgement_term(

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
+import torch
 from torch import Tensor
 
 
@@ -29,6 +30,11 @@ class Decomposition:
         for name, shape in expected.items():
             if tuple(getattr(self, name).shape) != shape:
                 raise ValueError(f"{name} must be {shape}, not {tuple(getattr(self, name).shape)}")
+
+    def at_least_float32(self) -> Decomposition:
+        """Return the parts in float32, or float64 if they are: before `log_light` adds them up in few digits."""
+        parts = (self.log_reflectance, self.log_shading, self.light_color)
+        return Decomposition(*(part if part.dtype == torch.float64 else part.float() for part in parts))
 
     @property
     def log_light(self) -> Tensor:

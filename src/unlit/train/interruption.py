@@ -1,28 +1,13 @@
-"""What a run must not be surprised by: a second one, being asked to stop, computing otherwise than before."""
+"""What a run must not be surprised by: being asked to stop, and computing otherwise than before."""
 
 from __future__ import annotations
 
-import fcntl
 import signal
 from collections.abc import Iterator
 from contextlib import contextmanager
-from pathlib import Path
 from types import FrameType
 
 import torch
-
-from unlit.config import ConfigError
-
-
-@contextmanager
-def alone_in(folder: Path) -> Iterator[None]:
-    """Hold a folder that must not have two writers. The system lets go of it whatever becomes of this process."""
-    with (folder / ".lock").open("w") as file:
-        try:
-            fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
-        except BlockingIOError as error:
-            raise ConfigError(f"{folder}: another process is training here; wait for it, or choose another") from error
-        yield
 
 
 @contextmanager

@@ -9,8 +9,9 @@ from __future__ import annotations
 
 import math
 import sys
+from collections.abc import Mapping
 from contextlib import ExitStack, nullcontext
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, cast
 
@@ -19,14 +20,12 @@ from torch import Tensor, nn
 from torch.nn.parallel import DistributedDataParallel
 
 from unlit.color import linear_to_srgb
-from unlit.config import Config, ConfigError, config_from_json, config_to_json, differences
+from unlit.config import Config, config_to_json
 from unlit.data.batch import Batch
-from unlit.data.dataset import Dataset, Item
+from unlit.data.dataset import Dataset
 from unlit.data.loader import Loader
 from unlit.data.sequence import SequenceError
-from unlit.data.truth import Truth
 from unlit.losses.batch import batch_pairwise
-from unlit.sequence.solve import solved_sequence
 from unlit.train.ahead import Ahead, Prepared
 from unlit.train.checkpoint import (
     Checkpoint,
@@ -34,24 +33,21 @@ from unlit.train.checkpoint import (
     check_same_tensors,
     latest_checkpoint,
     load_checkpoint,
-    load_weights,
     mark_best,
     save_checkpoint,
     save_weights,
 )
 from unlit.train.distributed import Team, joined_team
 from unlit.train.durable import replace_durably
-from unlit.train.interruption import alone_in, asked_to_stop, deterministic
+from unlit.train.folder import alone_in, check_folder
+from unlit.train.interruption import asked_to_stop, deterministic
 from unlit.train.journal import Journal, NullJournal
 from unlit.train.learner import Learner
 from unlit.train.objective import TERMS, objective
+from unlit.train.solving import Solver
 
 SMOOTHING = 0.99
 """Of the running mean of the energy, which says which checkpoint is best where there is no validation set."""
-
-
-SOLVED = "solved.safetensors"
-"""What the sequences were solved to be, kept so that a resumed run need not solve them again."""
 
 
 class TrainingError(RuntimeError):
@@ -84,56 +80,46 @@ def fit(
     resume: bool = False,
     device: str = "auto",
     quiet: bool = False,
+    solved: Mapping[str, Tensor] | None = None,
 ) -> Result:
     """Train a network on the sequences of `dataset` and leave everything in the folder `run`.
 
     With `resume` a run goes on from its last checkpoint, or from the start if it has none yet; the config must be the
-    one it began with, but for `journal`. Under `torchrun` all processes call this alike.
+    one it began with, but for `journal`. Under `torchrun` all processes call this alike. `solved` are reflectances
+    (3, h, w) by the names of sequences, where `config.solved` asks for them and they were found before.
     """
     run = Path(run)
     with joined_team(device) as team, ExitStack() as lock:
-        _check_folder(run, config, resume=resume)
+        check_folder(run, config, resume=resume)
         if team.is_first:
             lock.enter_context(alone_in(run))
-        made = Run(config, dataset, run, team, quiet=quiet)
+        made = Run(config, dataset, run, team, quiet=quiet, solved=solved)
         team.wait()  # all have looked at the folder before anything is written to it
         if team.is_first:
             replace_durably(run / "config.json", config_to_json(config).encode())
         return made.train()
 
 
-def _check_folder(run: Path, config: Config, *, resume: bool) -> None:
-    """Refuse a folder that is somebody else's, or a run that began with another config."""
-    file = run / "config.json"
-    if file.is_file():
-        if not resume:
-            raise ConfigError(f"{run}: has a run in it; say --resume to go on with it, or choose another folder")
-        begun = config_from_json(file.read_text(encoding="utf-8"), file)
-        # The journal may change; and passes may, since the checkpoint says how many there must be over all processes.
-        begun = replace(begun, journal=config.journal, train=replace(begun.train, passes=config.train.passes))
-        different = differences(begun, config)
-        if different:
-            raise ConfigError(f"{run}: began with another config ({'; '.join(different[:3])}); resume it unchanged")
-    elif run.is_dir() and any(not path.name.startswith(".") for path in run.iterdir()):
-        raise ConfigError(f"{run}: is not empty, and no run is in it; choose another folder")
-    try:
-        run.mkdir(parents=True, exist_ok=True)
-    except OSError as error:
-        raise ConfigError(f"{run}: cannot be the run's folder ({error.strerror}); choose another place") from error
-
-
 class Run:
     """One process's part of a run."""
 
-    def __init__(self, config: Config, dataset: Dataset, run: Path, team: Team, *, quiet: bool) -> None:
+    def __init__(
+        self,
+        config: Config,
+        dataset: Dataset,
+        run: Path,
+        team: Team,
+        *,
+        quiet: bool,
+        solved: Mapping[str, Tensor] | None = None,
+    ) -> None:
         self.config, self.run, self.team, self.device = config, run, team, team.device
         self.fingerprint, self.quiet = dataset.fingerprint, quiet
         train = config.train
         self.learner = Learner(config, self.device)
         self.early: list[str] = []
-        self.solved: dict[str, Tensor] = {}
-        if config.solved.weight > 0 and (run / SOLVED).is_file():
-            self.solved, _ = load_weights(run / SOLVED, self.device)
+        self.solver = Solver(config, run, self.device, self._say)
+        self.solver.know(solved or {})
         self.journal: Journal | None = None
         self.uses_energy = not (config.solved.weight > 0 and config.solved.alone)
         self.loader = self._loader(dataset.part("train"), augmented=True)
@@ -146,7 +132,7 @@ class Run:
         self.step = 0
         zero = torch.zeros((), device=self.device)
         self.skipped_steps, self.bad_in_a_row = zero.clone(), zero.clone()
-        self.smooth_energy: Tensor = torch.full((), math.nan, device=self.device)
+        self.smooth_energy = math.nan
         self.sums, self.summed = torch.zeros(len(TERMS), device=self.device), 0
         self.best, self.validated = math.inf, (-1, math.nan)
 
@@ -160,7 +146,7 @@ class Run:
             seed=config.train.seed,
             device=self.device,
             say=self._say,
-            prepare=self._solve if config.solved.weight > 0 and augmented else None,
+            prepare=self.solver.solve if config.solved.weight > 0 and augmented else None,
         )
 
     def _say(self, text: str) -> None:
@@ -181,21 +167,12 @@ class Run:
             raise SequenceError(f"{place}: {wrong}; give a dataset with truth/, or set their weights to 0")
         self._say(f"truth: {self.loader.with_truth} of {len(self.loader.names)} sequences")
 
-    def _solve(self, item: Item) -> Item:
-        """Return the item with the reflectance that its sequence's own energy gives, found anew or before."""
-        name, frames, mask = item.sequence.name, item.sequence.frames, item.sequence.mask
-        if name not in self.solved:
-            self._say(f"solving {name}")
-            found = solved_sequence(frames, mask, self.config.energy, self.config.solved.steps)
-            self.solved[name] = found.log_reflectance[0].exp() * mask.any(0)
-        return replace(item, truth=Truth(reflectance=self.solved[name]))
-
     def train(self) -> Result:
         """Take the steps that are left."""
         config, team, learner = self.config, self.team, self.learner
         self.resume()
-        if self.solved and team.is_first and not (self.run / SOLVED).is_file():
-            save_weights(self.run / SOLVED, self.solved, {})
+        if team.is_first:
+            self.solver.keep()
         module: nn.Module = learner.network
         if config.train.compile:
             module = cast(nn.Module, torch.compile(learner.network))
@@ -257,9 +234,9 @@ class Run:
             stopping = False  # processes leave together, so only where they meet
         if example is not None and journal.sheet_is_due(self.step):
             self._sheet(journal, example)
-        if self.validation is not None and _is_due(self.step, config.validate_every, is_end):
+        if self.validation is not None and (is_end or _is_due(self.step, config.validate_every)):
             self._validate(journal)
-        if _is_due(self.step, config.checkpoint_every, is_end) and not is_end and not stopping:
+        if _is_due(self.step, config.checkpoint_every) and not is_end and not stopping:
             self._save(journal)
         return stopping and not is_end
 
@@ -268,10 +245,9 @@ class Run:
         means = [value / count if count else math.nan for value in sums]  # of nothing but empty batches: no number
         skipped, bad = int(self.skipped_steps.item()), int(self.bad_in_a_row.item())
         terms = dict(zip(TERMS, means, strict=True))
-        energy = torch.tensor(means[-1], device=self.device)
-        known = torch.isfinite(self.smooth_energy)
-        smooth = torch.where(known, SMOOTHING * self.smooth_energy + (1 - SMOOTHING) * energy, energy)
-        self.smooth_energy = torch.where(torch.isfinite(smooth), smooth, self.smooth_energy)
+        if math.isfinite(means[-1]):
+            before = self.smooth_energy if math.isfinite(self.smooth_energy) else means[-1]
+            self.smooth_energy = SMOOTHING * before + (1 - SMOOTHING) * means[-1]
         epoch = self.step * self.batches_per_step / self.loader.plan.per_epoch
         journal.record(self.step, epoch=epoch, terms=terms, learning_rate=rate, skipped=skipped)
         self.sums.zero_()
@@ -327,7 +303,7 @@ class Run:
         The validation's score where there is one, else the running mean of what training makes small.
         """
         if self.validation is None:
-            return float(self.smooth_energy.item())
+            return self.smooth_energy
         step, score = self.validated
         return score if step == self.step else math.nan
 
@@ -339,7 +315,7 @@ class Run:
             "batches_per_step": self.batches_per_step,
             "skipped_steps": self.skipped_steps.item(),
             "bad_in_a_row": self.bad_in_a_row.item(),
-            "smooth_energy": _plain(self.smooth_energy.item()),
+            "smooth_energy": _plain(self.smooth_energy),
             "best": _plain(self.best),
             "sums": [_plain(value) for value in self.sums.tolist()],
             "summed": self.summed,
@@ -365,7 +341,7 @@ class Run:
         self.step = saved.step
         self.skipped_steps.fill_(state["skipped_steps"])
         self.bad_in_a_row.fill_(state["bad_in_a_row"])
-        self.smooth_energy.fill_(_number(state["smooth_energy"]))
+        self.smooth_energy = _number(state["smooth_energy"])
         self.best = _number(state["best"], math.inf)
         self.sums = torch.tensor([_number(value) for value in state["sums"]], device=self.device)
         self.summed = state["summed"]
@@ -397,5 +373,5 @@ def _number(value: float | None, missing: float = math.nan) -> float:
     return missing if value is None else value
 
 
-def _is_due(step: int, every: int, is_end: bool) -> bool:
-    return is_end or (every > 0 and step % every == 0)
+def _is_due(step: int, every: int) -> bool:
+    return every > 0 and step % every == 0
