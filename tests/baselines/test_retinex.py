@@ -9,7 +9,9 @@ from hypothesis import strategies as st
 from numpy.typing import NDArray
 from scipy.ndimage import label
 
-from unlit.baselines.retinex import DARK_FLOOR, Steps, color_retinex, gray_retinex, least_squares_sum
+from unlit.baselines.poisson import Steps, least_squares_sum
+from unlit.baselines.retinex import color_retinex, gray_retinex
+from unlit.baselines.splitting import DARK_FLOOR
 from unlit.evaluate.mit import lmse, load_mit_truth, mean_scores, mit_scores
 
 Array = NDArray[Any]
