@@ -1,0 +1,1 @@
+"""Rendered scenes whose answer is known: reflectance, and the irradiance of each light alone."""

@@ -1,0 +1,186 @@
+"""Scenes rendered: what the camera sees, and the irradiance there of each light alone, with bounces.
+
+Shapes: h x w pixels, k lights. Irradiance is divided by π, so that reflectance times it is the light that leaves a matt
+surface.
+
+What is computed, for a point x, is B(x) = 1/π ∫ (L(x, ω) + ρ(y) B(y)) cos dω: L is what comes from a light in
+direction ω if nothing is in its way, y the surface seen there, ρ its reflectance. The integral over L is a mean over
+random points of the light, `samples` of them; that over ρ B one over random paths, a quarter as many, since bounced
+light is smooth. At every vertex of a path each light is asked once.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable
+from dataclasses import dataclass, replace
+
+import torch
+from torch import Tensor
+
+from unlit.worlds.description import Camera, LightBasis, Lights, Shapes
+from unlit.worlds.intersection import (
+    Geometry,
+    geometry,
+    nearest,
+    object_normals,
+    object_positions,
+    world_normals,
+)
+from unlit.worlds.path import reference_irradiance
+
+Appearance = Callable[["Hits"], tuple[Tensor, Tensor]]
+"""What a surface looks like where it is hit: reflectance (3, h, w) and shading normal (3, h, w), towards the camera."""
+
+
+@dataclass(frozen=True)
+class Hits:
+    """What the camera sees through the center of each pixel."""
+
+    shape: Tensor
+    """(h, w) int64: which shape, −1 for none."""
+    position: Tensor
+    """(3, h, w): in the world; zero where there is nothing."""
+    normal: Tensor
+    """(3, h, w): geometric, of length one, towards the camera."""
+    object_position: Tensor
+    """(3, h, w): in the shape's own space."""
+    object_normal: Tensor
+    """(3, h, w): outwards in the shape's own space, not of length one."""
+    depth: Tensor
+    """(1, h, w): meters along the camera's axis, infinite where there is nothing."""
+
+    @property
+    def mask(self) -> Tensor:
+        """(1, h, w): True where there is a shape."""
+        return self.shape[None] >= 0
+
+
+def primary_hits(shapes: Shapes, camera: Camera, size: tuple[int, int]) -> Hits:
+    """Return what `camera` sees at the centers of h x w pixels. For smooth edges render more pixels than you keep."""
+    check_shapes(shapes)
+    check_size(size)
+    device = shapes.to_world.device
+    scene = geometry(shapes)
+    direction, axis = camera_rays(camera, size, device)
+    origin = torch.tensor(camera.position, device=device)[:, None].expand_as(direction)
+    distance, index = nearest(scene, origin, direction)
+    hits = _hits(scene, origin, direction, distance, index, size)
+    return replace(hits, depth=hits.depth * (direction * axis[:, None]).sum(0).reshape(1, *size))
+
+
+def irradiance(
+    shapes: Shapes,
+    lights: Lights,
+    points: Tensor,
+    normals: Tensor,
+    *,
+    shading_normals: Tensor | None = None,
+    mask: Tensor | None = None,
+    samples: int,
+    paths: int | None = None,
+    bounces: int = 2,
+    seed: int = 0,
+) -> Tensor:
+    """Return irradiance / π (k, 3, h, w) of each light alone at `points` (3, h, w), bounces included.
+
+    `normals` (3, h, w) are geometric, on the side that is looked at, and say which light cannot arrive;
+    `shading_normals`, where bumps turn them, are those that light is weighed by. Where `mask` (1, h, w) is False the
+    result is zero. The same seed gives the same noise.
+    """
+    check_shapes(shapes)
+    check_lights(lights)
+    size = (points.shape[1], points.shape[2])
+    check_size(size)
+    if samples < 1 or bounces < 0:
+        raise ValueError(f"{samples} samples and {bounces} bounces: at least one sample and no fewer than 0 bounces")
+    shaded = normals if shading_normals is None else shading_normals
+    seen = torch.ones(size, dtype=torch.bool, device=points.device) if mask is None else mask.reshape(size)
+    count = max(samples // 4, 1) if paths is None else paths
+    return reference_irradiance(shapes, lights, points, normals, shaded, seen, samples, count, bounces, seed)
+
+
+def render(
+    shapes: Shapes,
+    lights: Lights,
+    camera: Camera,
+    *,
+    size: tuple[int, int],
+    samples: int,
+    bounces: int = 2,
+    seed: int = 0,
+    appearance: Appearance | None = None,
+) -> LightBasis:
+    """Return the light basis of a scene, h x w. `appearance` adds textures and bumps to what the camera sees."""
+    hits = primary_hits(shapes, camera, size)
+    if appearance is None:
+        reflectance, shaded = mean_reflectance(shapes, hits), hits.normal
+    else:
+        reflectance, shaded = appearance(hits)
+    light = irradiance(
+        shapes, lights, hits.position, hits.normal, shading_normals=shaded, mask=hits.mask,
+        samples=samples, bounces=bounces, seed=seed,
+    )  # fmt: skip
+    return LightBasis(reflectance, light, hits.mask, hits.depth, shaded)
+
+
+def mean_reflectance(shapes: Shapes, hits: Hits) -> Tensor:
+    """Return the mean reflectance (3, h, w) of the shapes that are seen, zero where there is none."""
+    return shapes.reflectance.float()[hits.shape.clamp_min(0)].permute(2, 0, 1) * hits.mask
+
+
+def camera_rays(camera: Camera, size: tuple[int, int], device: torch.device) -> tuple[Tensor, Tensor]:
+    """Return the directions (3, h·w), of length one, through the pixels' centers, and the camera's axis (3,)."""
+    h, w = size
+    position, target = (torch.tensor(v, dtype=torch.float64) for v in (camera.position, camera.target))
+    axis = target - position
+    if not axis.norm() > 0:
+        raise ValueError(f"the camera is where it looks, {camera.position}: move one of the two")
+    axis = axis / axis.norm()
+    right = torch.linalg.cross(axis, torch.tensor([0.0, 0.0, 1.0], dtype=torch.float64))
+    if right.norm() < 1e-6:  # looking straight up or down: any side will do
+        right = torch.tensor([1.0, 0.0, 0.0], dtype=torch.float64)
+    right = right / right.norm()
+    down = torch.linalg.cross(axis, right)
+    reach = math.tan(camera.view / 2)
+    y = ((torch.arange(h, dtype=torch.float64) + 0.5) * 2 / h - 1) * reach
+    x = ((torch.arange(w, dtype=torch.float64) + 0.5) * 2 / w - 1) * reach * w / h
+    direction = axis[:, None, None] + down[:, None, None] * y[:, None] + right[:, None, None] * x
+    direction = direction / direction.norm(dim=0)
+    return direction.reshape(3, h * w).to(device, torch.float32), axis.to(device, torch.float32)
+
+
+def check_shapes(shapes: Shapes) -> None:
+    """Refuse shapes that cannot be rendered."""
+    if len(shapes.kind) == 0:
+        raise ValueError("a scene without shapes has nothing to see: give it at least one")
+    if not bool((torch.linalg.det(shapes.to_world[:, :, :3].double()).abs() > 1e-18).all()):
+        raise ValueError("a shape is flat: its map to the world cannot be inverted; give every axis some length")
+
+
+def check_lights(lights: Lights) -> None:
+    """Refuse lights that cannot shine."""
+    if len(lights.kind) == 0:
+        raise ValueError("a scene without lights is black: give it at least one")
+    if lights.sky.ndim != 2 or lights.sky.shape[1] != 2 * lights.sky.shape[0] or lights.sky.shape[0] < 1:
+        raise ValueError(f"a sky of {tuple(lights.sky.shape)}: it must be (s, 2s), at least (1, 2)")
+
+
+def check_size(size: tuple[int, int]) -> None:
+    """Refuse sizes that are no picture."""
+    if size[0] < 1 or size[1] < 1:
+        raise ValueError(f"a picture of {size[0]} x {size[1]} has no pixels: both sides must be at least 1")
+
+
+def _hits(
+    scene: Geometry, origin: Tensor, direction: Tensor, distance: Tensor, index: Tensor, size: tuple[int, int]
+) -> Hits:
+    met = index >= 0
+    position = torch.where(met, origin + direction * torch.where(met, distance, 0), 0)
+    shape = index.clamp_min(0)
+    at = object_positions(scene, shape, position) * met
+    inner = object_normals(scene, shape, at) * met
+    normal = world_normals(scene, shape, inner)
+    normal = torch.where((normal * direction).sum(0) > 0, -normal, normal) * met
+    position, normal, at, inner = (vector.reshape(3, *size) for vector in (position, normal, at, inner))
+    return Hits(index.reshape(size), position, normal, at, inner, distance.reshape(1, *size))
