@@ -7,6 +7,7 @@ to files. Exit codes: 0 done, 2 wrong usage or input, 1 failure.
 from __future__ import annotations
 
 import os
+import shlex
 import sys
 from collections.abc import Callable
 from collections.abc import Sequence as Arguments
@@ -130,6 +131,90 @@ def _train(config: Config, data: Path, run: Path, *, resume: bool, device: str, 
         print(f"{result.steps} steps; weights: {run / 'weights.safetensors'}", file=sys.stderr)
 
 
+def evaluate(
+    benchmark: Annotated[Literal["iiw", "saw", "mit", "worlds", "sequences"], tyro.conf.Positional],
+    data: Path,
+    out: Path,
+    method: tyro.conf.UseAppendAction[list[str]],
+    split: str | None = None,
+    encoding: Literal["srgb", "linear", "gamma"] | None = None,
+    resize: bool = False,
+    largest_ratio: float = 8.0,
+    device: str = "auto",
+    processes: int = 1,
+    force: bool = False,
+    quiet: bool = False,
+) -> None:
+    """Score methods by a benchmark and write a report: docs/evaluation.md.
+
+    Args:
+        benchmark: IIW, SAW and MIT as distributed; worlds: a dataset with truth; sequences: fixed views without truth.
+        data: The folder that the set lies in.
+        out: Folder for the report; made if missing.
+        method: A baseline, `default`, weights, or a folder of results; NAME=METHOD names it. May be given again.
+        split: Which images; without it the usual ones.
+        encoding: Of results in folders, where their files do not say (gamma: a power of 1/2.2).
+        resize: Take results of another size, resized bilinearly (iiw and saw); they are counted in the report.
+        largest_ratio: Where SAW's thresholds end; later work has 64.
+        device: For networks: auto, cpu, cuda.
+        processes: Images that are worked on at the same time.
+        force: Write into a folder that has something in it already.
+        quiet: Show no progress.
+    """
+    _check_out(out, data, force=force)
+    from rich.console import Console
+    from rich.progress import Progress, TimeRemainingColumn
+
+    from unlit.evaluate.methods import named_methods
+    from unlit.evaluate.opening import open_benchmark
+    from unlit.evaluate.report import Heading, commit, write_report
+    from unlit.evaluate.running import RunSettings, run_benchmark
+    from unlit.evaluate.sets import made_here
+
+    chosen = open_benchmark(benchmark, data, split, largest_ratio=largest_ratio)
+    settings = RunSettings(encoding, device, resize)
+    console = Console(stderr=True, quiet=quiet)
+    with Progress(*Progress.get_default_columns()[:3], TimeRemainingColumn(), console=console, transient=True) as bar:
+        task = bar.add_task(benchmark)
+        results = run_benchmark(
+            chosen, named_methods(method), settings, processes=processes,
+            progress=lambda done, total: bar.update(task, completed=done, total=total),
+        )  # fmt: skip
+    words = ["unlit", "evaluate", benchmark, "--data", str(data), *(w for m in method for w in ("--method", m))]
+    words += [w for n, v in (("--split", split), ("--encoding", encoding)) if v for w in (n, v)]
+    words += ["--resize"] * resize + ([] if largest_ratio == 8 else ["--largest-ratio", str(largest_ratio)])
+    heading = Heading(shlex.join([*words, "--out", str(out)]), commit(), made_here(data))
+    write_report(out, chosen, results, heading)
+    for name, result in results.items():
+        said = f"{name}: {len(result.outcomes)} scored, {len(result.skipped)} skipped"
+        console.print(said, soft_wrap=True, markup=False, highlight=False)
+    console.print(f"report: {out / 'report.md'}", soft_wrap=True, markup=False, highlight=False)
+    empty = [name for name, result in results.items() if not result.outcomes]
+    if empty:
+        reason = next(iter(results[empty[0]].skipped.values()))
+        print(f"unlit: {empty[0]} was scored on nothing; the first reason: {reason}", file=sys.stderr)
+        sys.exit(1)
+
+
+def benchmark_set(
+    kind: Annotated[Literal["iiw", "saw"], tyro.conf.Positional], data: Path, out: Path, seed: int = 0
+) -> None:
+    """Make a small set in the layout of IIW or SAW from scenes whose answer is known.
+
+    It is for trying the evaluation without the originals; its figures compare with nothing published.
+
+    Args:
+        kind: The layout.
+        data: A prepared dataset with true reflectance and shading, such as `unlit worlds` writes.
+        out: A new folder for the set.
+        seed: Of the points that are compared and of the confusion.
+    """
+    from unlit.evaluate.sets import write_set
+
+    for name, reason in write_set(kind, data, out, seed=seed).items():
+        print(f"unlit: left out {name}: {reason}", file=sys.stderr)
+
+
 def _check_out(out: Path, folder: Path, *, force: bool) -> None:
     """Refuse, before any work, a place where results cannot or should not go."""
     if out.resolve() == folder.resolve():
@@ -162,6 +247,8 @@ def main(arguments: Arguments[str] | None = None) -> None:
     app = tyro.extras.SubcommandApp()
     app.command(sequence)
     app.command(_listed_only(train))
+    app.command(evaluate)
+    app.command(benchmark_set)
     try:
         if arguments[:1] == ["train"]:
             train(arguments[1:])

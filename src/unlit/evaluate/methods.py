@@ -1,0 +1,131 @@
+"""Methods by what the command line calls them: a baseline's name, `default`, a file of weights, a folder of results.
+
+Shapes: m frames, h x w pixels.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from functools import cached_property
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from unlit.baselines.registry import BASELINES, SEQUENCE_BASELINES
+from unlit.evaluate.benchmark import Method, Picture, Split
+from unlit.evaluate.results_folder import ResultEncoding, ResultsFolder
+
+if TYPE_CHECKING:
+    from unlit.predict.predictor import Predictor
+
+SOLVED = "sequence"
+"""The project's own way of decomposing a whole sequence without a network."""
+DEFAULT = "default"
+"""The model that comes with the package."""
+
+
+@dataclass(frozen=True)
+class BaselineMethod:
+    """A baseline for one picture, by its name."""
+
+    name: str
+
+    def __call__(self, picture: Picture) -> Split:
+        """Decompose a picture."""
+        return Split(*BASELINES[self.name](picture.image, picture.mask))
+
+
+@dataclass(frozen=True)
+class SequenceBaselineMethod:
+    """A baseline for a sequence, by its name."""
+
+    name: str
+
+    def __call__(self, picture: Picture) -> Split:
+        """Decompose a picture by the frames of its view."""
+        if picture.frames is None:
+            raise ValueError(f"{picture.id}: is a single picture, and {self.name} needs a sequence; leave it out")
+        return Split(*SEQUENCE_BASELINES[self.name](picture.frames, picture.mask, picture.image))
+
+
+@dataclass(frozen=True)
+class SolvedMethod:
+    """A picture by the reflectance that minimises the energy of its sequence."""
+
+    def __call__(self, picture: Picture) -> Split:
+        """Solve the picture's frames, and divide it by their reflectance."""
+        import torch
+
+        from unlit.data.sequence import Sequence as Frames
+        from unlit.sequence.decompose import decompose_sequence
+
+        if picture.frames is None:
+            raise ValueError(f"{picture.id}: is a single picture, and {SOLVED} needs a sequence; leave it out")
+        frames = torch.from_numpy(np.ascontiguousarray(picture.frames.transpose(0, 3, 1, 2)))
+        valid = np.ones(picture.image.shape[:2], np.bool_) if picture.mask is None else picture.mask
+        mask = torch.from_numpy(valid)[None, None].expand(len(frames), -1, -1, -1).clone()
+        reflectance = decompose_sequence(Frames(frames, mask, picture.id.replace("/", "-"))).reflectance
+        return Split(reflectance, picture.image / reflectance)
+
+
+@dataclass(frozen=True)
+class NetworkMethod:
+    """A network: the package's own where `weights` is None."""
+
+    weights: Path | None
+    device: str
+
+    @cached_property
+    def _predictor(self) -> Predictor:
+        from unlit.predict.predictor import Predictor
+
+        return Predictor(self.weights, device=self.device)
+
+    def __call__(self, picture: Picture) -> Split:
+        """Decompose a picture; what the mask leaves out is given as transparent."""
+        pixels = picture.image
+        if picture.mask is not None:
+            pixels = np.concatenate([pixels, picture.mask[..., None].astype(pixels.dtype)], axis=-1)
+        found = self._predictor.decompose(pixels, encoding="linear")
+        return Split(found.reflectance, found.shading)
+
+
+def method_of(stated: str, *, encoding: ResultEncoding | None = None, device: str = "auto") -> Method:
+    """Return the method that `stated` means; `encoding` is that of results in folders. ValueError where it is none."""
+    path = Path(stated)
+    if stated in BASELINES:
+        return BaselineMethod(stated)
+    if stated in SEQUENCE_BASELINES:
+        return SequenceBaselineMethod(stated)
+    if stated == SOLVED:
+        return SolvedMethod()
+    if stated == DEFAULT:
+        return NetworkMethod(None, device)
+    if (path / "weights.safetensors").is_file():
+        return NetworkMethod(path / "weights.safetensors", device)
+    if path.is_dir():
+        return ResultsFolder(path, encoding)
+    if path.is_file():
+        return NetworkMethod(path, device)
+    known = ", ".join([DEFAULT, *BASELINES, *SEQUENCE_BASELINES, SOLVED])
+    raise ValueError(f"{stated}: is no method; give a file of weights, a folder of results, or one of {known}")
+
+
+def named_methods(stated: Sequence[str]) -> dict[str, str]:
+    """Return what the command line says of methods by the names they have in the report.
+
+    `NAME=METHOD` gives the name; else it is the method's own, or that of its file or folder. ValueError where two are
+    the same.
+    """
+    names: dict[str, str] = {}
+    for text in stated:
+        name, _, method = text.rpartition("=") if not Path(text).exists() else ("", "", text)
+        name = name or (Path(method).resolve().name if Path(method).exists() else method)
+        if name in names:
+            raise ValueError(f"two methods are called {name}; give one another name: --method NAME={method}")
+        names[name] = method
+    if not names:
+        raise ValueError("no method is given; say --method with a name, a file of weights or a folder of results")
+    return names

@@ -1,0 +1,63 @@
+"""Small pictures of a case, for looking at: the photograph, what a method made of it, and the truth where it is known.
+
+Shapes: h x w pixels.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from unlit.color import linear_to_srgb
+from unlit.evaluate.benchmark import Case, Split, Values
+
+LONGEST = 200
+"""Longer side, in pixels."""
+_PERCENTILE, _BRIGHT = 99, 0.9
+
+Small = NDArray[np.uint8]
+
+
+@dataclass(frozen=True)
+class Row:
+    """The small pictures of a case, by what they show."""
+
+    pictures: dict[str, Small]
+    """(h, w, 3) bytes, sRGB-encoded, each with its own scale: which brings its 99th percentile to 0.9."""
+
+
+def row_of(case: Case, split: Split) -> Row:
+    """Return the first picture of a case and its parts, and those of the truth where the benchmark has them."""
+    picture = case.pictures[0]
+    shown: dict[str, Any] = {"image": picture.image, "reflectance": split.reflectance, "shading": split.shading}
+    shown |= {f"true {part}": getattr(case.truth, part, None) for part in ("reflectance", "shading")}
+    valid = picture.mask
+    return Row({name: small(values, valid) for name, values in shown.items() if values is not None})
+
+
+def small(values: Values, mask: NDArray[np.bool_] | None = None) -> Small:
+    """Return a small copy of linear `values` (h, w, 3) or gray (h, w); black where the mask (h, w) is False."""
+    rgb = np.repeat(values[..., None], 3, axis=-1) if values.ndim == 2 else values
+    if mask is not None:
+        rgb = np.where(mask[..., None], rgb, 0)
+    rgb = _shrunk(np.nan_to_num(rgb, posinf=0, neginf=0).astype(np.float32))
+    lit = rgb.max(axis=-1)
+    bright = float(np.percentile(lit[lit > 0], _PERCENTILE)) if (lit > 0).any() else 1.0
+    encoded = linear_to_srgb(np.clip(rgb * np.float32(_BRIGHT / bright), 0, 1))
+    bytes_: Small = np.rint(255 * encoded).astype(np.uint8)
+    return bytes_
+
+
+def _shrunk(rgb: NDArray[np.float32]) -> NDArray[np.float32]:
+    """Return means over squares of pixels, so many that the longer side is at most `LONGEST`."""
+    k = -(-max(rgb.shape[:2]) // LONGEST)
+    if k == 1:
+        return rgb
+    h, w = (max(1, side // k) for side in rgb.shape[:2])
+    kh, kw = (min(k, side) for side in rgb.shape[:2])  # a picture a few pixels high keeps them
+    blocks = rgb[: h * kh, : w * kw].reshape(h, kh, w, kw, 3)
+    means: NDArray[np.float32] = blocks.mean(axis=(1, 3))
+    return means
