@@ -14,6 +14,7 @@ from __future__ import annotations
 import math
 from collections.abc import Callable
 from dataclasses import dataclass, replace
+from typing import Literal
 
 import torch
 from torch import Tensor
@@ -28,7 +29,10 @@ from unlit.worlds.intersection import (
     world_normals,
 )
 from unlit.worlds.path import reference_irradiance
+from unlit.worlds.render_kernel import MOST_SHAPES, is_available, kernel_irradiance, kernel_nearest
 
+Form = Literal["auto", "reference", "kernel"]
+"""Which code renders: the readable one, the fast one, or the fast one where it can."""
 Appearance = Callable[["Hits"], tuple[Tensor, Tensor]]
 """What a surface looks like where it is hit: reflectance (3, h, w) and shading normal (3, h, w), towards the camera."""
 
@@ -56,7 +60,7 @@ class Hits:
         return self.shape[None] >= 0
 
 
-def primary_hits(shapes: Shapes, camera: Camera, size: tuple[int, int]) -> Hits:
+def primary_hits(shapes: Shapes, camera: Camera, size: tuple[int, int], form: Form = "auto") -> Hits:
     """Return what `camera` sees at the centers of h x w pixels. For smooth edges render more pixels than you keep."""
     check_shapes(shapes)
     check_size(size)
@@ -64,7 +68,10 @@ def primary_hits(shapes: Shapes, camera: Camera, size: tuple[int, int]) -> Hits:
     scene = geometry(shapes)
     direction, axis = camera_rays(camera, size, device)
     origin = torch.tensor(camera.position, device=device)[:, None].expand_as(direction)
-    distance, index = nearest(scene, origin, direction)
+    if _is_fast(form, device, shapes):
+        distance, index = kernel_nearest(shapes, origin, direction)
+    else:
+        distance, index = nearest(scene, origin, direction)
     hits = _hits(scene, origin, direction, distance, index, size)
     return replace(hits, depth=hits.depth * (direction * axis[:, None]).sum(0).reshape(1, *size))
 
@@ -81,6 +88,7 @@ def irradiance(
     paths: int | None = None,
     bounces: int = 2,
     seed: int = 0,
+    form: Form = "auto",
 ) -> Tensor:
     """Return irradiance / π (k, 3, h, w) of each light alone at `points` (3, h, w), bounces included.
 
@@ -97,7 +105,9 @@ def irradiance(
     shaded = normals if shading_normals is None else shading_normals
     seen = torch.ones(size, dtype=torch.bool, device=points.device) if mask is None else mask.reshape(size)
     count = max(samples // 4, 1) if paths is None else paths
-    return reference_irradiance(shapes, lights, points, normals, shaded, seen, samples, count, bounces, seed)
+    fast = _is_fast(form, points.device, shapes)
+    compute = kernel_irradiance if fast else reference_irradiance
+    return compute(shapes, lights, points, normals, shaded, seen, samples, count, bounces, seed)
 
 
 def render(
@@ -110,16 +120,17 @@ def render(
     bounces: int = 2,
     seed: int = 0,
     appearance: Appearance | None = None,
+    form: Form = "auto",
 ) -> LightBasis:
     """Return the light basis of a scene, h x w. `appearance` adds textures and bumps to what the camera sees."""
-    hits = primary_hits(shapes, camera, size)
+    hits = primary_hits(shapes, camera, size, form)
     if appearance is None:
         reflectance, shaded = mean_reflectance(shapes, hits), hits.normal
     else:
         reflectance, shaded = appearance(hits)
     light = irradiance(
         shapes, lights, hits.position, hits.normal, shading_normals=shaded, mask=hits.mask,
-        samples=samples, bounces=bounces, seed=seed,
+        samples=samples, bounces=bounces, seed=seed, form=form,
     )  # fmt: skip
     return LightBasis(reflectance, light, hits.mask, hits.depth, shaded)
 
@@ -127,6 +138,10 @@ def render(
 def mean_reflectance(shapes: Shapes, hits: Hits) -> Tensor:
     """Return the mean reflectance (3, h, w) of the shapes that are seen, zero where there is none."""
     return shapes.reflectance.float()[hits.shape.clamp_min(0)].permute(2, 0, 1) * hits.mask
+
+
+def _is_fast(form: Form, device: torch.device, shapes: Shapes) -> bool:
+    return form == "kernel" or (form == "auto" and len(shapes.kind) <= MOST_SHAPES and is_available(device))
 
 
 def camera_rays(camera: Camera, size: tuple[int, int], device: torch.device) -> tuple[Tensor, Tensor]:

@@ -1,0 +1,149 @@
+"""The renderer's fast form: `render_kernel.cu`, compiled when it is first needed.
+
+Shapes: h x w pixels, k lights, r rays. On a GPU the compiler is NVRTC, which PyTorch brings; on a CPU it is the
+machine's C++ compiler, if it has one. What it computes is what `path.py` does, with the same random numbers.
+"""
+
+from __future__ import annotations
+
+import ctypes
+import hashlib
+import os
+import shutil
+import subprocess
+import tempfile
+from concurrent.futures import ThreadPoolExecutor
+from functools import cache
+from pathlib import Path
+
+import torch
+from torch import Tensor
+
+from unlit.worlds.description import Lights, Shapes
+from unlit.worlds.nvrtc import CompilationError, Kernel, load_kernels
+from unlit.worlds.render_packing import Packed, packed, packed_shapes, shapes_on, sizes
+
+SOURCE = Path(__file__).with_name("render_kernel.cu")
+NAMES = ("unlit_irradiance", "unlit_nearest")
+MOST_LIGHTS = 16
+"""As the source has it; more are rendered in several launches."""
+MOST_SHAPES = 320
+"""More do not fit beside the lists into the 48 KB that the threads of a block share."""
+BLOCK = 128
+LANES = 32
+FAR = 3.0e38
+"""What the kernel says for infinite."""
+COMPILER_FLAGS = ("-O3", "-fno-math-errno", "-fno-trapping-math", "-shared", "-fPIC", "-x", "c++")
+
+
+def is_available(device: torch.device) -> bool:
+    """Return whether the fast form can run on a device."""
+    try:
+        _cuda_kernels(device) if device.type == "cuda" else _library()
+    except CompilationError:
+        return False
+    return device.type in ("cuda", "cpu")
+
+
+def kernel_irradiance(
+    shapes: Shapes,
+    lights: Lights,
+    points: Tensor,
+    normals: Tensor,
+    shaded: Tensor,
+    mask: Tensor,
+    samples: int,
+    paths: int,
+    bounces: int,
+    seed: int,
+) -> Tensor:
+    """Return irradiance / π (k, 3, h, w), as `path.reference_irradiance` does."""
+    h, w = mask.shape
+    device = points.device
+    scene = packed(shapes, lights)
+    vectors = [vector.reshape(3, h * w).float().contiguous() for vector in (points, normals, shaded)]
+    inputs = [*vectors, mask.reshape(-1).to(torch.uint8).contiguous()]
+    result = torch.zeros(len(lights.kind), 3, h * w, device=device)
+    for first in range(0, len(lights.kind), MOST_LIGHTS):
+        part = scene.lights_between(first, first + MOST_LIGHTS)
+        numbers = sizes(part, h * w, samples, paths, bounces, seed, first)
+        arrays = [*part.to(device).arrays, numbers.to(device), *inputs, result[first : first + MOST_LIGHTS]]
+        if device.type == "cuda":
+            _cuda_kernels(device)[NAMES[0]](-(-h * w // (BLOCK // LANES)), BLOCK, _shared_bytes(part), *arrays)
+        else:
+            _run_on_cpu(_library().unlit_irradiance, arrays, h * w, lists=2 * len(scene.shapes))
+    return result.reshape(-1, 3, h, w)
+
+
+def kernel_nearest(shapes: Shapes, origin: Tensor, direction: Tensor) -> tuple[Tensor, Tensor]:
+    """Return distance and index (r,) of the first shape along rays (3, r), as `intersection.nearest` does."""
+    device = origin.device
+    host = shapes_on(shapes, torch.device("cpu"))
+    table = packed_shapes(host)
+    heights = host.heights.float().contiguous() if host.heights.numel() else torch.zeros(1, 1, 1)
+    rays = origin.shape[1]
+    numbers = torch.tensor([len(table), 0, heights.shape[-1], 0, rays], dtype=torch.int32)
+    distance = torch.empty(rays, device=device)
+    index = torch.empty(rays, dtype=torch.int32, device=device)
+    arrays = [table, heights, numbers, origin.float(), direction.float()]
+    arrays = [*(array.to(device).contiguous() for array in arrays), distance, index]
+    if device.type == "cuda":
+        _cuda_kernels(device)[NAMES[1]](-(-rays // BLOCK), BLOCK, table.numel() * 4, *arrays)
+    else:
+        _run_on_cpu(_library().unlit_nearest, arrays, rays)
+    return torch.where(distance < FAR, distance, torch.inf), index.long()
+
+
+def _shared_bytes(scene: Packed) -> int:
+    """The memory that a block's threads share: shapes, lights, casters, and two lists for each warp."""
+    n, k = len(scene.shapes), len(scene.lights)
+    return 4 * (scene.shapes.numel() + scene.lights.numel()) + 2 * (k * (n + 1) + 2 * n * (BLOCK // LANES))
+
+
+@cache
+def _cuda_kernels(device: torch.device) -> dict[str, Kernel]:
+    return load_kernels(SOURCE.read_text(), NAMES, device)
+
+
+def _run_on_cpu(function: ctypes._NamedFuncPointer, arrays: list[Tensor], count: int, lists: int = 0) -> None:
+    """Run a function of the library over `count` pixels or rays, on as many threads as torch has."""
+    threads = torch.get_num_threads()
+    pointers = [ctypes.c_void_p(array.data_ptr()) for array in arrays]
+
+    def band(first: int) -> None:
+        own = torch.empty(lists, dtype=torch.int16)
+        more = [ctypes.c_void_p(own.data_ptr())] if lists else []
+        function(*pointers, *more, ctypes.c_int(first), ctypes.c_int(min(first + step, count)))
+
+    # Many short bands, since some parts of a picture cost more than others.
+    step = max(count // (8 * threads), 1)
+    with ThreadPoolExecutor(threads) as pool:
+        list(pool.map(band, range(0, count, step)))
+
+
+@cache
+def _library() -> ctypes.CDLL:
+    """The source as a library of this machine, compiled once and kept in the user's cache."""
+    compiler = next((path for name in ("c++", "g++", "clang++") if (path := shutil.which(name))), None)
+    if compiler is None:
+        raise CompilationError("no C++ compiler was found: install g++ or clang++")
+    digest = hashlib.sha256(SOURCE.read_bytes() + " ".join((compiler, *COMPILER_FLAGS)).encode()).hexdigest()[:16]
+    for folder in (Path(os.environ.get("XDG_CACHE_HOME", Path.home() / ".cache")) / "unlit", Path(tempfile.mkdtemp())):
+        try:
+            folder.mkdir(parents=True, exist_ok=True)
+            return ctypes.CDLL(str(_built(compiler, folder / f"render-{digest}.so")))
+        except OSError:  # a cache that cannot be written, or holds libraries of another machine
+            continue
+    raise CompilationError("the compiled renderer cannot be written or loaded: set XDG_CACHE_HOME to a folder that can")
+
+
+def _built(compiler: str, file: Path) -> Path:
+    if not file.exists():
+        with tempfile.TemporaryDirectory(dir=file.parent) as scratch:
+            made = Path(scratch) / file.name
+            command = [compiler, *COMPILER_FLAGS, str(SOURCE), "-o", str(made), "-lm"]
+            answer = subprocess.run(command, capture_output=True, text=True)
+            if answer.returncode:
+                raise CompilationError(f"{compiler} refuses the renderer:\n{answer.stderr}")
+            made.replace(file)  # whole or not at all, whoever else compiles
+    return file
