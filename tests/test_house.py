@@ -16,8 +16,8 @@ ROOT = Path(__file__).parents[1]
 SOURCE = ROOT / "src" / "unlit"
 
 ORDER = [
-    "color", "image_io", "masks", "data", "pairwise", "model", "losses", "sequence", "baselines", "config",
-    "recipes", "train", "evaluate", "cli", "__main__",
+    "color", "image_io", "video_io", "masks", "data", "pairwise", "model", "losses", "sequence", "baselines", "config",
+    "recipes", "train", "predict", "evaluate", "cli", "__main__",
 ]  # fmt: skip
 """A module imports from itself and from those before it. `__init__` stands outside: it imports nothing until asked."""
 
@@ -26,10 +26,12 @@ PUBLIC = {
     "EnergySettings",
     "PairwiseSettings",
     "PermutohedralLattice",
+    "Predictor",
     "Sequence",
     "UNet",
     "all_pairs_sq_distance",
     "build_pairwise",
+    "decompose",
     "decompose_sequence",
     "energy",
     "load_sequence",

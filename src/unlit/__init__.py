@@ -22,6 +22,7 @@ if TYPE_CHECKING:
     from unlit.pairwise.lattice import PermutohedralLattice
     from unlit.pairwise.pairwise import build_pairwise
     from unlit.pairwise.settings import PairwiseSettings
+    from unlit.predict.predictor import Predictor, decompose
     from unlit.sequence.decompose import decompose_sequence
 
 __all__ = [
@@ -29,10 +30,12 @@ __all__ = [
     "EnergySettings",
     "PairwiseSettings",
     "PermutohedralLattice",
+    "Predictor",
     "Sequence",
     "UNet",
     "all_pairs_sq_distance",
     "build_pairwise",
+    "decompose",
     "decompose_sequence",
     "energy",
     "load_sequence",
@@ -46,10 +49,12 @@ _HOME = {
     "EnergySettings": "unlit.losses.settings",
     "PairwiseSettings": "unlit.pairwise.settings",
     "PermutohedralLattice": "unlit.pairwise.lattice",
+    "Predictor": "unlit.predict.predictor",
     "Sequence": "unlit.data.sequence",
     "UNet": "unlit.model.unet",
     "all_pairs_sq_distance": "unlit.losses.all_pairs",
     "build_pairwise": "unlit.pairwise.pairwise",
+    "decompose": "unlit.predict.predictor",
     "decompose_sequence": "unlit.sequence.decompose",
     "energy": "unlit.losses.energy",
     "load_sequence": "unlit.data.sequence",

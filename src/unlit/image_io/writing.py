@@ -75,18 +75,20 @@ def write_image(
     bits: int | None = None,
     alpha: ArrayLike | None = None,
     layers: Mapping[str, ArrayLike] | None = None,
+    metadata: Mapping[str, str] | None = None,
 ) -> None:
     """Write linear light (h, w, 3), or gray (h, w), to the format that the suffix of `path` names.
 
     Integers hold [0, 1]: what lies outside is clipped. `encoding` is "linear" for floats and "srgb" for integers unless
     given; `bits` is the first that docs/formats.md lists. `alpha` is (h, w), not multiplied into `pixels`. `layers` are
-    further pictures for an EXR file, by name. The file appears whole or not at all; ImageError says why it did not.
+    further pictures for an EXR file, by name, and `metadata` what its header is to say. The file appears whole or not
+    at all; ImageError says why it did not.
     """
     path = checked_path(path)
     format_ = _format(path)
     numbers = _kind_of_number(path, format_, bits)
     encoding = encoding or ("linear" if numbers in ("half", "float") else "srgb")
-    _check_options(path, format_, encoding, has_alpha=alpha is not None, has_layers=bool(layers))
+    _check_options(path, format_, encoding, has_alpha=alpha is not None, only_exr=bool(layers or metadata))
     names, stored = _channels(path, pixels, alpha, encoding, numbers)
     for name, layer in (layers or {}).items():
         layer_names, layer_stored = _channels(path, layer, None, encoding, numbers)
@@ -94,7 +96,25 @@ def write_image(
             raise ImageError(path, f"layer {name!r} differs in size from the picture", "give layers of one size")
         names += [f"{name}.{channel}" for channel in layer_names]
         stored = np.concatenate([stored, layer_stored], axis=-1)
-    _write_atomically(path, stored, _spec(format_, names, stored, encoding, numbers))
+    spec = _spec(format_, names, stored, encoding, numbers)
+    for key, text in (metadata or {}).items():
+        spec[key] = text
+    _write_atomically(path, stored, spec)
+
+
+def write_encoded(path: str | os.PathLike[str], stored: NDArray[np.uint8 | np.uint16], *, encoding: Encoding) -> None:
+    """Write bytes or 16-bit words (h, w, 3), or (h, w, 4) with alpha, that are encoded already, as `write_image` would.
+
+    For large pictures that are made strip by strip and never exist as floats.
+    """
+    path = checked_path(path)
+    format_ = _format(path)
+    numbers = _kind_of_number(path, format_, 8 * stored.dtype.itemsize)
+    if str(stored.dtype) != numbers or stored.ndim != 3 or stored.shape[-1] not in (3, 4) or stored.size == 0:
+        wrong = f"is given {stored.dtype} of shape {stored.shape}"
+        raise ImageError(path, wrong, "give bytes or 16-bit words (h, w, 3) or (h, w, 4)")
+    _check_options(path, format_, encoding, has_alpha=stored.shape[-1] == 4, only_exr=False)
+    _write_atomically(path, stored, _spec(format_, list("RGBA")[: stored.shape[-1]], stored, encoding, numbers))
 
 
 def _format(path: Path) -> _Format:
@@ -114,15 +134,15 @@ def _kind_of_number(path: Path, format_: _Format, bits: int | None) -> str:
     return format_.numbers[bits]
 
 
-def _check_options(path: Path, format_: _Format, encoding: Encoding, *, has_alpha: bool, has_layers: bool) -> None:
+def _check_options(path: Path, format_: _Format, encoding: Encoding, *, has_alpha: bool, only_exr: bool) -> None:
     if encoding not in _COLOR_SPACES:
         raise ImageError(path, f"cannot be encoded as {encoding!r}", 'use encoding="srgb" or encoding="linear"')
     if format_ is _HDR and encoding != "linear":
         raise ImageError(path, "is linear by its format", 'use encoding="linear" or another format')
     if has_alpha and not format_.has_alpha:
         raise ImageError(path, "cannot hold alpha", "use PNG, TIFF or EXR, or leave alpha out")
-    if has_layers and format_ is not _EXR:
-        raise ImageError(path, "cannot hold layers", "use EXR")
+    if only_exr and format_ is not _EXR:
+        raise ImageError(path, "cannot hold layers or metadata", "use EXR")
 
 
 def _channels(

@@ -1,0 +1,112 @@
+"""What is given back for one photograph: reflectance and shading at its own size, whose product it is.
+
+Shapes: h x w pixels; pictures are (h, w, 3), float32, linear light with the primaries of sRGB.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from functools import cached_property
+from typing import TYPE_CHECKING, Literal
+
+import numpy as np
+from numpy.typing import NDArray
+
+from unlit.predict.exact import lost_light
+from unlit.predict.full_size import each, strips
+
+if TYPE_CHECKING:
+    import os
+    from pathlib import Path
+
+    from unlit.image_io import Encoding
+    from unlit.predict.saving import Format
+
+
+Part = Literal["reflectance", "shading"]
+
+
+@dataclass(frozen=True)
+class PhotoDecomposition:
+    """A photograph split into what its surfaces are and the light on them."""
+
+    image: NDArray[np.float32]
+    """(h, w, 3): the photograph, upright."""
+    gray_shading: NDArray[np.float32]
+    """(h, w), positive: the shading without the light's color."""
+    light_color: NDArray[np.float32]
+    """(3,), positive, with a geometric mean of 1: the color of the light, the same everywhere."""
+    alpha: NDArray[np.float32] | None = None
+    """(h, w), opaque = 1, as the photograph has it; None where it has none."""
+    weights: str = ""
+    """Which model it was."""
+    weights_sha256: str = ""
+    raw_reflectance: NDArray[np.float32] | None = None
+    """(h, w, 3): the network's own, where it was asked for (exact=False); None where the product is to be exact."""
+
+    @property
+    def is_exact(self) -> bool:
+        """Whether reflectance times shading is the image."""
+        return self.raw_reflectance is None
+
+    @cached_property
+    def reflectance(self) -> NDArray[np.float32]:
+        """(h, w, 3): negative only where the image is, and at most 1 but for rounding, if exact."""
+        return self.whole("reflectance") if self.raw_reflectance is None else self.raw_reflectance
+
+    @cached_property
+    def shading(self) -> NDArray[np.float32]:
+        """(h, w, 3): the light's amount and color."""
+        return self.whole("shading")
+
+    @cached_property
+    def clipped(self) -> NDArray[np.bool_]:
+        """(h, w): True where the photograph lost how bright it was (a channel at white, or all black).
+
+        The product is exact there too, but the photograph says little of the surface.
+        """
+        return lost_light(self.image)
+
+    def strip(self, part: Part, rows: slice) -> NDArray[np.float32]:
+        """Return some rows of a part, computed anew: for large photographs, whose parts need not exist as a whole."""
+        if part == "reflectance" and self.raw_reflectance is not None:
+            return self.raw_reflectance[rows]
+        image, gray = self.image[rows], self.gray_shading[rows]
+        out = np.empty_like(image)
+        for k in range(3):  # NumPy multiplies long rows several times as fast as many threes
+            np.multiply(gray, self.light_color[k], out=out[..., k])
+            if part == "reflectance":
+                np.divide(image[..., k], out[..., k], out=out[..., k])
+        return out
+
+    def whole(self, part: Part) -> NDArray[np.float32]:
+        """Return a part (h, w, 3), by as many threads as there are processors."""
+        out = np.empty_like(self.image)
+
+        def fill(rows: slice) -> None:
+            out[rows] = self.strip(part, rows)
+
+        each(fill, strips(*self.image.shape[:2]), None)
+        return out
+
+    def recompose(self) -> NDArray[np.float32]:
+        """Return reflectance times shading: the image, to rounding, if exact."""
+        return self.reflectance * self.shading
+
+    def save(
+        self,
+        folder: str | os.PathLike[str],
+        stem: str = "photo",
+        *,
+        format: Format = "png",  # noqa: A002  # the promised word
+        encoding: Encoding | None = None,
+        bits: int | None = None,
+        force: bool = False,
+    ) -> list[Path]:
+        """Write `<stem>.reflectance`, `<stem>.shading` and `<stem>.unlit.json` into `folder`, and return their paths.
+
+        See docs/photos.md for formats. Nothing is overwritten unless `force`.
+        """
+        from unlit.predict.saving import save_photo
+
+        return save_photo(self, folder, stem, format=format, encoding=encoding, bits=bits, force=force)
