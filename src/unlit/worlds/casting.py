@@ -69,7 +69,7 @@ def _least_of_shapes(shapes: Shapes, low: Tensor, high: Tensor, normal: Tensor, 
 
 
 def _beyond(lights: Lights, light: int, normal: Tensor, offset: Tensor, level: Tensor, length: Tensor) -> Tensor:
-    """Whether the whole light lies beyond each of q planes, normal · x + offset = level: normals (q, 3), others (q,)."""
+    """Whether the whole light lies beyond each of q planes normal · x + offset = level: (q, 3), the others (q,)."""
     kind = LightKind(int(lights.kind[light]))
     if kind == LightKind.SUN:
         towards = normal @ -lights.direction[light].double()

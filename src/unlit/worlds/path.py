@@ -22,6 +22,7 @@ from unlit.worlds.intersection import (
     object_positions,
     world_normals,
 )
+from unlit.worlds.placement import lights_on, shapes_on
 from unlit.worlds.sampling import cosine_direction, direct_numbers, light_numbers, path_words, pixel_keys, unit
 
 BATCH = 1 << 16
@@ -78,18 +79,28 @@ def reference_irradiance(
 ) -> Tensor:
     """Return irradiance / π (k, 3, h, w); the arguments are as `render.irradiance` has them, none left out."""
     h, w = mask.shape
+    shapes, lights = shapes_on(shapes, points.device), lights_on(lights, points.device)
     scene = Scene(geometry(shapes), lights, sky_table(lights.sky.float()))
     keys = pixel_keys(h * w, seed, points.device)
     result = points.new_zeros(len(lights.kind), 3, h * w)
-    flat = [vector.reshape(3, h * w) for vector in (points, normals, shaded)]
-    for part in torch.nonzero(mask.reshape(-1))[:, 0].split(max(BATCH // max(samples, paths), 1)):
-        position, geometric, normal = (vector[:, part] for vector in flat)
-        surface = Surface(lifted(position, geometric), geometric, normal)
-        light = _direct(scene, surface, keys[part], samples)[:, None]
-        if bounces and paths:
-            light = light + _bounced(scene, surface, keys[part], paths, bounces)
-        result[:, :, part] = light.expand(-1, 3, -1)
+    flat = Surface(*(vector.reshape(3, h * w) for vector in (points, normals, shaded)))
+    waiting = list(torch.nonzero(mask.reshape(-1))[:, 0].split(max(BATCH // max(samples, paths), 1)))
+    while waiting:
+        part = waiting.pop()
+        try:
+            result[:, :, part] = _light(scene, flat[part], keys[part], samples, paths, bounces)
+        except torch.OutOfMemoryError:
+            if len(part) == 1:
+                raise
+            waiting += part.chunk(2)  # smaller batches need less
     return result.reshape(-1, 3, h, w)
+
+
+def _light(scene: Scene, at: Surface, keys: Tensor, samples: int, paths: int, bounces: int) -> Tensor:
+    """What arrives at b points (k, 3, b), direct and bounced."""
+    surface = Surface(lifted(at.position, at.geometric), at.geometric, at.normal)
+    direct = _direct(scene, surface, keys, samples)[:, None].expand(-1, 3, -1)
+    return direct + _bounced(scene, surface, keys, paths, bounces) if bounces and paths else direct
 
 
 def _direct(scene: Scene, surface: Surface, keys: Tensor, samples: int) -> Tensor:

@@ -19,7 +19,7 @@ from typing import Literal
 import torch
 from torch import Tensor
 
-from unlit.worlds.description import Camera, LightBasis, Lights, Shapes
+from unlit.worlds.description import Camera, LightBasis, LightKind, Lights, Shapes
 from unlit.worlds.intersection import (
     Geometry,
     geometry,
@@ -29,6 +29,7 @@ from unlit.worlds.intersection import (
     world_normals,
 )
 from unlit.worlds.path import reference_irradiance
+from unlit.worlds.placement import shapes_on
 from unlit.worlds.render_kernel import MOST_SHAPES, is_available, kernel_irradiance, kernel_nearest
 
 Form = Literal["auto", "reference", "kernel"]
@@ -60,12 +61,17 @@ class Hits:
         return self.shape[None] >= 0
 
 
-def primary_hits(shapes: Shapes, camera: Camera, size: tuple[int, int], form: Form = "auto") -> Hits:
-    """Return what `camera` sees at the centers of h x w pixels. For smooth edges render more pixels than you keep."""
+def primary_hits(
+    shapes: Shapes, camera: Camera, size: tuple[int, int], form: Form = "auto", device: torch.device | None = None
+) -> Hits:
+    """Return what `camera` sees at the centers of h x w pixels. For smooth edges render more pixels than you keep.
+
+    The result is on `device`, which may be another than that of `shapes`.
+    """
     check_shapes(shapes)
     check_size(size)
-    device = shapes.to_world.device
-    scene = geometry(shapes)
+    device = device or shapes.to_world.device
+    scene = geometry(shapes_on(shapes, device))
     direction, axis = camera_rays(camera, size, device)
     origin = torch.tensor(camera.position, device=device)[:, None].expand_as(direction)
     if _is_fast(form, device, shapes):
@@ -94,7 +100,7 @@ def irradiance(
 
     `normals` (3, h, w) are geometric, on the side that is looked at, and say which light cannot arrive;
     `shading_normals`, where bumps turn them, are those that light is weighed by. Where `mask` (1, h, w) is False the
-    result is zero. The same seed gives the same noise.
+    result is zero. The same seed gives the same noise. The result is where the points are.
     """
     check_shapes(shapes)
     check_lights(lights)
@@ -121,9 +127,10 @@ def render(
     seed: int = 0,
     appearance: Appearance | None = None,
     form: Form = "auto",
+    device: torch.device | None = None,
 ) -> LightBasis:
     """Return the light basis of a scene, h x w. `appearance` adds textures and bumps to what the camera sees."""
-    hits = primary_hits(shapes, camera, size, form)
+    hits = primary_hits(shapes, camera, size, form, device)
     if appearance is None:
         reflectance, shaded = mean_reflectance(shapes, hits), hits.normal
     else:
@@ -137,10 +144,14 @@ def render(
 
 def mean_reflectance(shapes: Shapes, hits: Hits) -> Tensor:
     """Return the mean reflectance (3, h, w) of the shapes that are seen, zero where there is none."""
-    return shapes.reflectance.float()[hits.shape.clamp_min(0)].permute(2, 0, 1) * hits.mask
+    return shapes.reflectance.float().to(hits.shape.device)[hits.shape.clamp_min(0)].permute(2, 0, 1) * hits.mask
 
 
 def _is_fast(form: Form, device: torch.device, shapes: Shapes) -> bool:
+    if form == "kernel" and len(shapes.kind) > MOST_SHAPES:
+        raise ValueError(
+            f"{len(shapes.kind)} shapes, and the fast form takes {MOST_SHAPES}: take form='auto'"
+        )
     return form == "kernel" or (form == "auto" and len(shapes.kind) <= MOST_SHAPES and is_available(device))
 
 
@@ -179,6 +190,9 @@ def check_lights(lights: Lights) -> None:
         raise ValueError("a scene without lights is black: give it at least one")
     if lights.sky.ndim != 2 or lights.sky.shape[1] != 2 * lights.sky.shape[0] or lights.sky.shape[0] < 1:
         raise ValueError(f"a sky of {tuple(lights.sky.shape)}: it must be (s, 2s), at least (1, 2)")
+    lamps = (lights.kind == LightKind.LAMP) | (lights.kind == LightKind.SPOT)
+    if bool((lights.radius[lamps] <= 0).any()):
+        raise ValueError("a lamp without a radius has no surface that shines: give it a radius above zero")
 
 
 def check_size(size: tuple[int, int]) -> None:

@@ -127,8 +127,8 @@ BIG_FN float meet_terrain(const float *heights, int side, float lowest, float hi
   float reach = (side - 1) * 0.5f;
   int last = side - 2;
   o = vec((o.x + 1) * reach, (o.y + 1) * reach, o.z);
-  d = vec(d.x * reach, d.y * reach, d.z);
-  float inverse_x = 1 / divisor(d.x), inverse_y = 1 / divisor(d.y), t = start;
+  d = vec(divisor(d.x * reach), divisor(d.y * reach), divisor(d.z));
+  float inverse_x = 1 / d.x, inverse_y = 1 / d.y, t = start;
   int column = (int)fminf(fmaxf(o.x + t * d.x, 0), (float)last), row = (int)fminf(fmaxf(o.y + t * d.y, 0), (float)last);
   for (int step = 0; step < 2 * last + 4; step++) {
     float leave_x = (column + (d.x > 0) - o.x) * inverse_x, leave_y = (row + (d.y > 0) - o.y) * inverse_y;

@@ -21,7 +21,8 @@ from torch import Tensor
 
 from unlit.worlds.description import Lights, Shapes
 from unlit.worlds.nvrtc import CompilationError, Kernel, load_kernels
-from unlit.worlds.render_packing import Packed, packed, packed_shapes, shapes_on, sizes
+from unlit.worlds.placement import shapes_on
+from unlit.worlds.render_packing import Packed, packed, packed_shapes, sizes
 
 SOURCE = Path(__file__).with_name("render_kernel.cu")
 NAMES = ("unlit_irradiance", "unlit_nearest")

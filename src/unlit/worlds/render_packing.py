@@ -15,6 +15,7 @@ from unlit.worlds.casting import casting, height_range
 from unlit.worlds.description import LightKind, Lights, ShapeKind, Shapes
 from unlit.worlds.emission import sky_table
 from unlit.worlds.intersection import geometry
+from unlit.worlds.placement import lights_on, shapes_on
 from unlit.worlds.sampling import LIGHT_STEPS, PATH_STEPS
 
 
@@ -66,16 +67,6 @@ def packed(shapes: Shapes, lights: Lights) -> Packed:
         packed_shapes(shapes).contiguous(), hulls.contiguous(), _lights(lights).contiguous(),
         _casters(shapes, lights), heights.contiguous(), sky,
     )  # fmt: skip
-
-
-def shapes_on(shapes: Shapes, device: torch.device) -> Shapes:
-    """Return shapes on a device."""
-    return Shapes(*(getattr(shapes, field.name).to(device) for field in fields(shapes)))
-
-
-def lights_on(lights: Lights, device: torch.device) -> Lights:
-    """Return lights on a device."""
-    return Lights(*(getattr(lights, field.name).to(device) for field in fields(lights)))
 
 
 def sizes(

@@ -59,7 +59,8 @@ def _walk(grids: Tensor, grid: Tensor, o: Tensor, d: Tensor, start: Tensor, end:
     """The distance to the surface of rays (q, 3) in coordinates of their `grid` (q,), within `start` and `end` (q,)."""
     last = grids.shape[-1] - 2
     found = torch.full_like(start, torch.inf)
-    inverse = 1 / torch.where(d.abs() < TINY, TINY, d)
+    d = torch.where(d.abs() < TINY, TINY, d)  # also where its sign is asked: a ray straight down goes to one side
+    inverse = 1 / d
     entry = o + start[:, None] * d
     column, row = entry[:, 0].long().clamp(0, last), entry[:, 1].long().clamp(0, last)
     t, live = start, torch.arange(len(start), device=start.device)
