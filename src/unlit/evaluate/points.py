@@ -24,12 +24,11 @@ def point_pairs(mask: NDArray[np.bool_], rng: np.random.Generator) -> tuple[NDAr
     first = np.concatenate([grid[:-1][below], grid[:, :-1][beside]])
     second = np.concatenate([grid[1:][below], grid[:, 1:][beside]])
     points = grid[valid]
-    if len(points) > 1:
+    if len(points):
         places = rng.integers(len(points), size=(2, len(first)))
-        apart = places[0] != places[1]
-        first = np.concatenate([first, points[places[0][apart]]])
-        second = np.concatenate([second, points[places[1][apart]]])
-    return first, second
+        first, second = (np.concatenate([near, points[k]]) for near, k in zip((first, second), places, strict=True))
+    apart = (first != second).any(axis=1)  # cells may share a pixel
+    return first[apart], second[apart]
 
 
 def _grid(mask: NDArray[np.bool_], rng: np.random.Generator) -> NDArray[np.intp]:

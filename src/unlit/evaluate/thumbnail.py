@@ -57,7 +57,7 @@ def _shrunk(rgb: NDArray[np.float32]) -> NDArray[np.float32]:
     if k == 1:
         return rgb
     h, w = (max(1, side // k) for side in rgb.shape[:2])
-    kh, kw = (min(k, side) for side in rgb.shape[:2])  # a picture a few pixels high keeps them
+    kh, kw = (min(k, side) for side in rgb.shape[:2])  # a picture lower than a square is one pixel high
     blocks = rgb[: h * kh, : w * kw].reshape(h, kh, w, kw, 3)
     means: NDArray[np.float32] = blocks.mean(axis=(1, 3))
     return means

@@ -1,0 +1,102 @@
+"""The commands `evaluate` and `benchmark-set`, as people run them."""
+
+from __future__ import annotations
+
+import json
+import shlex
+from pathlib import Path
+
+import pytest
+
+from tests.evaluate.tiny_world import write_world
+from tests.predict.weights import write_weights
+from tests.test_cli import run
+
+
+@pytest.fixture(scope="module")
+def world(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    return write_world(tmp_path_factory.mktemp("world"), ("a", "b"))
+
+
+def record(out: Path) -> dict[str, dict[str, dict[str, dict[str, float]]]]:
+    stated: dict[str, dict[str, dict[str, dict[str, float]]]] = json.loads((out / "report.json").read_text())
+    return stated
+
+
+def test_a_set_is_made_and_methods_are_scored_on_it(
+    world: Path, tmp_path: Path, capfd: pytest.CaptureFixture[str]
+) -> None:
+    for kind, split, key in (("iiw", "all", "whdr@0.1/gamma"), ("saw", "test", "ap/paper")):
+        data, out = tmp_path / kind, tmp_path / f"{kind}-report"
+        assert run("benchmark-set", kind, "--data", world, "--out", data) == 0
+        methods = ("--method", "retinex-color", "--method", "flat=constant-reflectance")
+        assert run("evaluate", kind, "--data", data, *methods, "--split", split, "--out", out) == 0
+        assert set(record(out)["methods"]) == {"retinex-color", "flat"}
+        assert 0 <= record(out)["methods"]["flat"]["scores"][key] <= 1
+        assert "Not comparable" in (out / "report.md").read_text()
+        assert f"report: {out / 'report.md'}" in capfd.readouterr().err.replace("\n", "")
+
+
+def test_the_command_in_the_report_can_be_run_again(world: Path, tmp_path: Path) -> None:
+    words = ("evaluate", "worlds", "--data", world, "--method", "retinex-color", "--split", "train", "--quiet")
+    assert run(*words, "--out", tmp_path / "one") == 0
+    command = shlex.split(str(record(tmp_path / "one")["command"]))
+    assert command[0] == "unlit"
+    command[-1] = str(tmp_path / "two")
+    assert run(*command[1:], "--quiet") == 0
+    assert record(tmp_path / "one")["methods"] == record(tmp_path / "two")["methods"]
+
+
+def test_a_network_is_a_method(world: Path, tmp_path: Path) -> None:
+    weights = write_weights(tmp_path / "net.safetensors")
+    out = tmp_path / "out"
+    assert (
+        run("evaluate", "worlds", "--data", world, "--method", weights, "--device", "cpu", "--out", out, "--quiet") == 0
+    )
+    entry = record(out)["methods"]["net.safetensors"]
+    assert entry["skipped"] == {}
+    assert len(entry["images"]) == 2
+
+
+@pytest.mark.parametrize(
+    ("words", "said"),
+    [
+        (["iiw", "--data", "nowhere", "--method", "bell"], "nowhere: is not a folder"),
+        (["iiw", "--data", "WORLD", "--method", "retinex-color"], "has nothing for iiw"),
+        (["worlds", "--data", "WORLD", "--method", "no-such"], "no-such: is no method"),
+        (["worlds", "--data", "WORLD", "--method", "retinex-color", "--split", "val"], "no split 'val'"),
+        (["worlds", "--data", "WORLD", "--method", "retinex-color", "--resize"], "no resizing"),
+        (["saw", "--data", "WORLD", "--method", "retinex-color", "--largest-ratio", "1"], "largest ratio"),
+        (["saw", "--data", "WORLD", "--method", "retinex-color"], "saw_splits"),
+    ],
+)
+def test_wrong_input_gets_one_line_and_exit_code_2(
+    words: list[str], said: str, world: Path, tmp_path: Path, capfd: pytest.CaptureFixture[str]
+) -> None:
+    given = [str(world) if word == "WORLD" else word for word in words]
+    assert run("evaluate", *given, "--out", tmp_path / "out") == 2
+    message = capfd.readouterr().err.strip()
+    assert said in message
+    assert len(message.splitlines()) == 1
+    assert not (tmp_path / "out").exists()
+
+
+def test_a_method_that_scored_nothing_is_a_failure_with_its_reason(
+    world: Path, tmp_path: Path, capfd: pytest.CaptureFixture[str]
+) -> None:
+    (tmp_path / "empty").mkdir()
+    words = ("evaluate", "worlds", "--data", world, "--method", tmp_path / "empty", "--quiet")
+    assert run(*words, "--out", tmp_path / "out") == 1
+    assert "no result for a" in capfd.readouterr().err
+    assert len(record(tmp_path / "out")["methods"]["empty"]["skipped"]) == 2
+
+
+def test_a_folder_that_is_full_is_left_alone_unless_forced(
+    world: Path, tmp_path: Path, capfd: pytest.CaptureFixture[str]
+) -> None:
+    (tmp_path / "kept.txt").touch()
+    words = ("evaluate", "worlds", "--data", world, "--method", "constant-shading", "--quiet", "--out", tmp_path)
+    assert run(*words) == 2
+    assert "--force" in capfd.readouterr().err
+    assert run(*words, "--force") == 0
+    assert (tmp_path / "report.md").is_file()
