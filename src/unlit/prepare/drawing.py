@@ -1,0 +1,95 @@
+"""Pictures for the report, each inside the page itself: sheets of frames as JPEG, plots as SVG.
+
+Shapes: m frames, h x w pixels.
+"""
+
+from __future__ import annotations
+
+import base64
+import math
+import tempfile
+from collections.abc import Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from unlit.color import srgb_to_linear
+from unlit.image_io import write_image
+from unlit.prepare.source import encoded_u8, resized
+
+if TYPE_CHECKING:
+    from numpy.typing import NDArray
+
+_GAP = 4
+_PAPER = 255
+
+
+def thumbnail(frame_u8: NDArray[np.uint8], width: int) -> NDArray[np.uint8]:
+    """Return a frame (h, w, 3) made smaller, at most `width` wide and three quarters of that high."""
+    h, w = frame_u8.shape[:2]
+    shrink = min(1.0, width / w, 0.75 * width / h)
+    if shrink == 1:
+        return frame_u8
+    step = max(1, math.floor(0.5 / shrink))  # a thumbnail needs not every pixel of a large frame
+    light = srgb_to_linear(frame_u8[::step, ::step] / np.float32(255))
+    return encoded_u8(resized(light, (max(1, round(h * shrink)), max(1, round(w * shrink)))))
+
+
+def sheet(pictures: Sequence[NDArray[np.uint8]], columns: int) -> NDArray[np.uint8]:
+    """Return pictures of one size side by side, row by row."""
+    h, w = pictures[0].shape[:2]
+    columns = min(columns, len(pictures))
+    rows = -(-len(pictures) // columns)
+    paper = np.full((rows * (h + _GAP) - _GAP, columns * (w + _GAP) - _GAP, 3), _PAPER, np.uint8)
+    for k, picture in enumerate(pictures):
+        top, left = k // columns * (h + _GAP), k % columns * (w + _GAP)
+        paper[top : top + h, left : left + w] = picture
+    return paper
+
+
+def image_tag(picture_u8: NDArray[np.uint8], label: str) -> str:
+    """Return an HTML element that carries a picture with it. The label is HTML already."""
+    with tempfile.TemporaryDirectory(prefix="unlit-") as folder:
+        path = Path(folder, "sheet.jpg")
+        write_image(path, srgb_to_linear(picture_u8 / np.float32(255)))
+        data = base64.b64encode(path.read_bytes()).decode()
+    h, w = picture_u8.shape[:2]
+    return f'<img width="{w}" height="{h}" alt="{label}" src="data:image/jpeg;base64,{data}">'
+
+
+def scatter(points: NDArray[np.float32], chosen: NDArray[np.bool_], title: str) -> str:
+    """Return a plot of points (m, 2), the chosen ones filled. At most 2,000 others are drawn."""
+    others = np.flatnonzero(~chosen)
+    others = others[:: max(1, -(-len(others) // 2000))]
+    x, y = _scaled(points[:, 0], 300), _scaled(-points[:, 1], 200)
+    gray = "".join(f'<circle cx="{x[k]:.0f}" cy="{y[k]:.0f}" r="2" class="other"/>' for k in others)
+    dark = "".join(f'<circle cx="{x[k]:.0f}" cy="{y[k]:.0f}" r="4" class="chosen"/>' for k in np.flatnonzero(chosen))
+    return _svg(gray + dark, title)
+
+
+def curves(values: Sequence[NDArray[np.float64]], names: Sequence[str], title: str) -> str:
+    """Return a plot of several series over the number of the frame, with their range."""
+    low, high = min(float(v.min()) for v in values), max(float(v.max()) for v in values)
+    span = max(high - low, 1e-9)
+    parts = []
+    for k, (series, name) in enumerate(zip(values, names, strict=True)):
+        x = np.linspace(10, 290, len(series))
+        y = 185 - 160 * (series - low) / span
+        line = " ".join(f"{a:.0f},{b:.1f}" for a, b in zip(x, y, strict=True))
+        parts.append(
+            f'<polyline class="line{k}" points="{line}"/><text x="{40 + 60 * k}" y="198" class="name{k}">{name}</text>'
+        )
+    return _svg("".join(parts), f"{title}: {low:.2f} to {high:.2f}")
+
+
+def _scaled(values: NDArray[np.float32], size: int) -> NDArray[np.float64]:
+    low, span = float(values.min()), float(np.ptp(values))
+    return np.asarray(10 + (size - 20) * ((values - low) / span if span > 0 else np.full(len(values), 0.5)))
+
+
+def _svg(content: str, title: str) -> str:
+    return (
+        f'<figure><svg viewBox="0 0 300 200" width="300" height="200" role="img" aria-label="{title}">{content}</svg>'
+        f"<figcaption>{title}</figcaption></figure>"
+    )

@@ -1,0 +1,147 @@
+"""What the user names becomes sources: videos, folders of pictures or of such folders, text files that list them."""
+
+from __future__ import annotations
+
+import os
+import re
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass, replace
+from pathlib import Path
+
+from unlit.prepare.settings import PrepareSettings
+from unlit.prepare.source import PICTURE_SUFFIXES, Source, SourceError, picture_time
+from unlit.video_io import VIDEO_SUFFIXES
+
+_LIST_SUFFIXES = (".txt", ".list")
+
+
+@dataclass(frozen=True)
+class Refusal:
+    """What cannot be prepared, or not wholly: one line each."""
+
+    place: Path
+    reason: str
+
+
+def find_sources(places: Iterable[Path], settings: PrepareSettings) -> tuple[list[Source], list[Refusal]]:
+    """Return the sources in `places`, under names that are each theirs alone, and what is none."""
+    found: list[Source] = []
+    refused: list[Refusal] = []
+    for place in places:
+        try:
+            found += list(_sources(place, settings))
+        except SourceError as error:
+            refused.append(Refusal(place, str(error)))
+        except OSError as error:
+            reason = f"{place}: cannot be read ({error.strerror}); check its name and permissions"
+            refused.append(Refusal(place, reason))
+    unique = list({source.files: source for source in found}.values())  # named twice is prepared once
+    return _named_apart(unique), refused
+
+
+def _sources(place: Path, settings: PrepareSettings) -> Iterator[Source]:
+    if not place.exists():
+        raise SourceError(f"{place}: does not exist; check the name")
+    if place.is_dir():
+        yield from _in_folder(place, settings)
+    elif place.suffix.lower() in _LIST_SUFFIXES:
+        yield from _listed(place, settings)
+    elif place.suffix.lower() in PICTURE_SUFFIXES:
+        raise SourceError(f"{place}: is a single picture; give the folder of all frames of its view")
+    else:  # whatever its suffix: FFmpeg knows by its content
+        yield Source(_plain(place.stem), place)
+
+
+def _in_folder(folder: Path, settings: PrepareSettings) -> Iterator[Source]:
+    """Yield the pictures of a folder as one source; where it has none, its videos and its folders' sources."""
+    entries = sorted((p for p in folder.iterdir() if not p.name.startswith(".")), key=natural_order)
+    pictures = [p for p in entries if p.suffix.lower() in PICTURE_SUFFIXES and p.is_file()]
+    if pictures:
+        yield _of_pictures(folder, pictures, settings)
+        return
+    inside = [p for p in entries if p.is_dir() or p.suffix.lower() in VIDEO_SUFFIXES]
+    found = [source for p in inside for source in _inside(p, settings)]
+    if not found:
+        raise SourceError(f"{folder}: has neither pictures nor videos; give the folder that holds the frames")
+    yield from found
+
+
+def _inside(place: Path, settings: PrepareSettings) -> Iterator[Source]:
+    if place.is_dir():
+        try:
+            yield from _in_folder(place, settings)
+        except SourceError:  # beside folders of frames there may be others
+            return
+    else:
+        yield Source(_plain(place.stem), place)
+
+
+def _of_pictures(place: Path, pictures: list[Path], settings: PrepareSettings) -> Source:
+    """Return pictures as a source, masks beside them as masks."""
+    masks = {p.with_suffix("").name: p for p in pictures if p.stem == "mask" or p.stem.endswith("_mask")}
+    frames = [p for p in pictures if p.stem not in masks]
+    if len(frames) < 2:
+        raise SourceError(f"{place}: has {len(frames)} picture(s); a sequence needs {settings.min_frames}")
+    if settings.order == "time":
+        frames = _by_time(place, frames)
+    beside = tuple(masks.get(f"{p.stem}_mask", masks.get("mask")) for p in frames) if masks else ()
+    # The release of BigTime keeps the frames of `0001` in `0001/data`.
+    folder = place.resolve() if place.is_dir() else place.with_suffix("")
+    name = folder.parent.name if folder.name == "data" and place.is_dir() else folder.name
+    return Source(_plain(name), place, tuple(frames), beside)
+
+
+def _by_time(place: Path, frames: list[Path]) -> list[Path]:
+    times = {path: picture_time(path) for path in frames}
+    without = [path.name for path, time in times.items() if time is None]
+    if without:
+        raise SourceError(f"{place}: {without[0]} has no time in its EXIF data; use --order name")
+    return sorted(frames, key=lambda path: (times[path] or 0.0, natural_order(path)))
+
+
+def _listed(file: Path, settings: PrepareSettings) -> Iterator[Source]:
+    """Yield what a text file lists, a path a line: its pictures as one source, folders and videos each as theirs."""
+    try:
+        lines = [line.strip() for line in file.read_text(encoding="utf-8").splitlines()]
+    except UnicodeDecodeError as error:
+        raise SourceError(f"{file}: is not a text file (UTF-8); list one path a line") from error
+    paths = [file.parent / line for line in lines if line and not line.startswith("#")]
+    lost = [path for path in paths if not path.exists()]
+    if lost:
+        raise SourceError(f"{file}: lists {lost[0]}, which does not exist; paths start from the list's own folder")
+    if not paths:
+        raise SourceError(f"{file}: lists nothing; list one path a line")
+    pictures = [path for path in paths if path.suffix.lower() in PICTURE_SUFFIXES and path.is_file()]
+    if pictures:
+        beside = {p for path in pictures for p in path.parent.glob(f"{path.stem}_mask.*") if p not in pictures}
+        yield _of_pictures(file, [*pictures, *sorted(beside)], settings)
+    for path in paths:
+        if path not in pictures:
+            yield from _sources(path, settings)
+
+
+def natural_order(path: Path) -> list[tuple[int, str]]:
+    """Return a key that sorts runs of digits by their number."""
+    return [(int(run), "") if run.isdecimal() else (-1, run) for run in re.split(r"(\d+)", path.name)]
+
+
+def _plain(name: str) -> str:
+    """Return a name that can be a folder's anywhere."""
+    printable = os.fsencode(name).decode(errors="replace")
+    return re.sub(r"[^\w.+-]+", "-", printable).strip(".- ") or "source"
+
+
+def _named_apart(sources: list[Source]) -> list[Source]:
+    """Return the sources with the name of the folder above put before names that several have."""
+    names = [source.name for source in sources]
+    named, taken = [], set()
+    for source in sources:
+        name = source.name
+        if names.count(name) > 1:
+            name = _plain(f"{source.place.resolve().parent.name}-{name}")
+        base, k = name, 2
+        while name.lower() in taken:
+            name, k = f"{base}-{k}", k + 1
+        taken.add(name.lower())
+        named.append(replace(source, name=name))
+    return named

@@ -1,0 +1,27 @@
+"""Whether a source was prepared already: a hash of its files and of the settings."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import os
+from dataclasses import asdict
+
+from unlit.prepare.settings import PrepareSettings
+from unlit.prepare.source import Source
+
+METHOD = 1
+"""Raised whenever the same source and settings would give other sequences than before."""
+
+
+def fingerprint(source: Source, settings: PrepareSettings) -> str:
+    """Return a hash of the names, sizes and times of a source's files, the settings and the method.
+
+    The files' content is not read: an hour of video would take a minute. OSError where a file cannot be asked.
+    """
+    stamps = []
+    for path in source.files:
+        stated = path.stat()
+        stamps.append([os.fsencode(path.name).hex(), stated.st_size, stated.st_mtime_ns])
+    content = json.dumps([METHOD, stamps, asdict(settings)], sort_keys=True, default=str)
+    return hashlib.sha256(content.encode()).hexdigest()[:16]

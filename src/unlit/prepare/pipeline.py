@@ -1,0 +1,232 @@
+"""One source from its files to sequences on disk: watched, split into shots, placed, masked, written.
+
+Two passes. The first looks at small copies of all frames and keeps none; the second reads the chosen frames only. So
+memory depends on how many frames are kept and how large they are, not on how long a video is.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import asdict, dataclass, replace
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from unlit.image_io import ImageError
+from unlit.masks.build import build_masks
+from unlit.prepare.placing import Placed, in_place, read_small_enough
+from unlit.prepare.report import Page, sequence_section
+from unlit.prepare.settings import PrepareSettings
+from unlit.prepare.shot import Shot, choose_shots, runs, without_frames
+from unlit.prepare.source import Source, SourceError, Unreadable, count_estimate, full_frames, small_frames
+from unlit.prepare.view import Seen, Watcher
+from unlit.prepare.writing import VERSION, appearing, union, write_frames, write_json, write_masks
+
+if TYPE_CHECKING:
+    from numpy.typing import NDArray
+
+_MIN_VALID = 0.05
+"""The share of a frame's pixels that must be left by its masks."""
+
+Progress = Callable[[int, int | None, str], None]
+"""Told how many steps are done, of how many where that is known, and what is being done."""
+
+
+@dataclass(frozen=True)
+class Job:
+    """What there is to do for a source."""
+
+    source: Source
+    out: Path
+    """The dataset's folder."""
+    settings: PrepareSettings
+    without: tuple[str, ...] = ()
+    """Kinds of masks that are made but do not count."""
+    fingerprint: str = ""
+    threads: int = 1
+    """For a source that is prepared alone: decoding, placing and writing use as many."""
+
+
+@dataclass(frozen=True)
+class Outcome:
+    """What became of a source."""
+
+    sequences: tuple[str, ...] = ()
+    refused: str | None = None
+    """One line, where nothing could be made of it."""
+    is_final: bool = False
+    """Whether trying again would find the same: what is wrong lies in the pictures, not in the disk."""
+    warnings: tuple[str, ...] = ()
+    """One line each."""
+    counts: tuple[int, int] = (0, 0)
+    """Frames looked at, frames kept."""
+    fields: tuple[NDArray[np.int8], ...] = ()
+    """For each sequence its view as a field of orientations (2, h, w), to know the camera again."""
+    section: str = ""
+    """Its part of the report, HTML."""
+
+
+def prepare_source(job: Job, progress: Progress) -> Outcome:
+    """Prepare one source; what goes wrong with it is told in the outcome."""
+    warnings: list[str] = []
+    try:
+        watcher, unreadable = _watched(job, progress, warnings)
+        shots, reasons = choose_shots(job.source, watcher, job.settings)
+        reasons |= {item.index: f"cannot be read: {item.reason}" for item in unreadable}
+        _warn_of_sizes(job, reasons, warnings)
+        return _written(job, watcher, shots, reasons, warnings, progress)
+    except SourceError as error:
+        return Outcome(refused=str(error), is_final=True, warnings=tuple(warnings))
+    except (ImageError, OSError, MemoryError) as error:
+        reason = str(error) if isinstance(error, ImageError) else _in_words(job, error)
+        return Outcome(refused=reason, warnings=tuple(warnings))
+
+
+def _in_words(job: Job, error: OSError | MemoryError) -> str:
+    if isinstance(error, MemoryError):
+        return f"{job.source.place}: takes more memory than is free; lower --max-megapixels or --max-frames"
+    where = error.filename or job.out
+    return f"{job.source.place}: cannot be prepared ({where}: {error.strerror}); make room or check permissions"
+
+
+def _watched(job: Job, progress: Progress, warnings: list[str]) -> tuple[Watcher, list[Unreadable]]:
+    """Look at all frames that can be read."""
+    watcher = Watcher(job.settings)
+    unreadable: list[Unreadable] = []
+    total = count_estimate(job.source)
+    try:
+        for done, frame in enumerate(small_frames(job.source, job.settings, job.threads), 1):
+            if isinstance(frame, Unreadable):
+                unreadable.append(frame)
+                watcher.seen.append(Seen(frame.index, frame.name, None, (0, 0), reason="unreadable"))
+            else:
+                watcher.watch(frame)
+            progress(done, total, "looking")
+    except ImageError as error:  # a video that breaks off: what came before is as good as any
+        if not watcher.seen:
+            raise
+        warnings.append(f"{error} ({len(watcher.seen)} frames before that were looked at)")
+    if unreadable:
+        if len(unreadable) == len(watcher.seen):
+            raise SourceError(f"{job.source.place}: no frame can be read, the first since {unreadable[0].reason}")
+        more = f" ({len(unreadable)} of {len(watcher.seen)} frames cannot be read)" if len(unreadable) > 1 else ""
+        warnings.append(unreadable[0].reason + more)
+    return watcher, unreadable
+
+
+def _warn_of_sizes(job: Job, reasons: dict[int, str], warnings: list[str]) -> None:
+    sizes = [reason for reason in reasons.values() if " pixels, most have " in reason]
+    if sizes:
+        warnings.append(
+            f"{job.source.place}: {len(sizes)} frame(s) of another size are left out (the first {sizes[0]})"
+        )
+
+
+def _written(
+    job: Job,
+    watcher: Watcher,
+    shots: list[Shot],
+    reasons: dict[int, str],
+    warnings: list[str],
+    progress: Progress,
+) -> Outcome:
+    names: list[str] = []
+    fields: list[NDArray[np.int8]] = []
+    page = Page()
+    for k, shot in enumerate(shots, 1):
+        name = job.source.name if len(shots) == 1 else f"{job.source.name}-{k}"
+        progress(k - 1, len(shots), "writing")
+        try:
+            page.sections.append(_write_shot(job, watcher, shot, reasons, name))
+        except SourceError as error:
+            warnings.append(str(error))
+            continue
+        names.append(name)
+        fields.append(watcher.packed_field(shot.view))
+    if not names:
+        raise SourceError(warnings.pop())
+    kept = sum(len(shot.kept) for shot in shots)
+    counts = (len(watcher.seen), kept)
+    return Outcome(tuple(names), None, True, tuple(warnings), counts, tuple(fields), page.html())
+
+
+def _write_shot(job: Job, watcher: Watcher, shot: Shot, reasons: dict[int, str], name: str) -> str:
+    """Write the sequence of a shot and return its section of the report."""
+    settings = job.settings
+    frames = full_frames(job.source, [seen.index for seen in shot.kept], settings.encoding, job.threads)
+    small_enough = read_small_enough(frames, 1e6 * settings.max_megapixels)
+    scale = max(small_enough[0].pixels.shape[:2]) / max(shot.kept[0].size)
+    placed = in_place(small_enough, [seen.motion.scaled(scale) for seen in shot.kept], job.threads)
+    del small_enough
+    masks = build_masks(placed.frames_u8, settings.masks, borders=placed.borders, by_hand=placed.invalid)
+    shot, placed, masks = _with_enough_left(job, shot, placed, masks)
+    all_reasons = {
+        **reasons,
+        **{seen.index: f"of another view than {name}" for seen in watcher.seen if seen.view is not None},
+    }
+    all_reasons = {**all_reasons, **reasons, **shot.reasons}
+    for seen in shot.kept:
+        all_reasons.pop(seen.index, None)
+    dropped = runs(watcher, all_reasons)
+    with appearing(job.out / "sequences" / name) as folder:
+        files = write_frames(folder, placed.frames, job.threads)
+        entries = write_masks(folder, masks, job.without)
+        stated = _description(job, shot, placed, masks, name)
+        stated["frames"] = [
+            {"name": seen.name, "file": file, **entry, **_frame_facts(seen, placed, k)}
+            for k, (seen, file, entry) in enumerate(zip(shot.kept, files, entries, strict=True))
+        ]
+        stated["dropped"] = dropped
+        write_json(folder / "sequence.json", stated)
+    return sequence_section(name, watcher, shot, placed, masks, dropped)
+
+
+def _with_enough_left(
+    job: Job, shot: Shot, placed: Placed, masks: dict[str, NDArray[np.bool_]]
+) -> tuple[Shot, Placed, dict[str, NDArray[np.bool_]]]:
+    """Drop frames of which the masks leave nearly nothing."""
+    left = 1 - union(masks, job.without).mean((1, 2)) if masks else np.ones(len(placed.frames))
+    keep = np.flatnonzero(left >= _MIN_VALID)
+    if len(keep) == len(left):
+        return shot, placed, masks
+    if len(keep) < job.settings.min_frames:
+        wrong = f"masks leave {len(keep)} of {len(left)} chosen frames, and {job.settings.min_frames} are needed"
+        raise SourceError(f"{job.source.place}: {wrong}; switch kinds of masks off with --without")
+    gone = {shot.kept[k].index: "nearly all of it is masked" for k in range(len(left)) if k not in keep}
+    kept = replace(
+        placed,
+        frames=tuple(placed.frames[k] for k in keep),
+        frames_u8=placed.frames_u8[keep],
+        borders=placed.borders[keep],
+        motions=tuple(placed.motions[k] for k in keep),
+    )
+    return without_frames(shot, gone), kept, {kind: mask[keep] for kind, mask in masks.items()}
+
+
+def _description(
+    job: Job, shot: Shot, placed: Placed, masks: dict[str, NDArray[np.bool_]], name: str
+) -> dict[str, Any]:
+    h, w = placed.frames_u8.shape[1:3]
+    is_float = placed.frames[0].dtype == np.float32
+    return {
+        "version": VERSION,
+        "name": name,
+        "encoding": "linear" if is_float else "srgb",
+        "size": {"height": h, "width": w},
+        "source": {"place": str(job.source.place), "view": shot.view, "begins": shot.cause, "frames": len(shot.frames)},
+        "masks": {"kinds": list(masks), "without": sorted(set(job.without) & set(masks))},
+        "settings": asdict(job.settings),
+        "fingerprint": job.fingerprint,
+    }
+
+
+def _frame_facts(seen: Seen, placed: Placed, k: int) -> dict[str, Any]:
+    motion = placed.motions[k]
+    facts = {
+        "dx": round(motion.dx, 3),
+        "dy": round(motion.dy, 3),
+        "zoom": round(motion.zoom, 5),
+        "turn": round(motion.turn, 6),
+    }
+    return {"index": seen.index, "time": seen.time, "motion": facts}

@@ -1,0 +1,158 @@
+"""The report page of a dataset: one HTML file that carries all its pictures, so that it can be sent to anyone.
+
+A source's section is made when the source is prepared and kept; the page is put together from all of them.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, field
+from html import escape
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from unlit.masks.overlay import COLORS, overlay
+from unlit.prepare.drawing import curves, image_tag, scatter, sheet, thumbnail
+from unlit.prepare.light import principal_plane
+
+if TYPE_CHECKING:
+    from numpy.typing import NDArray
+
+    from unlit.prepare.placing import Placed
+    from unlit.prepare.shot import Shot
+    from unlit.prepare.view import Watcher
+
+_THUMBNAIL = 152
+_OVERLAY = 306
+_OVERLAYS = 3
+"""Frames that show a kind of mask: those of which it leaves out most, little, and in between."""
+
+STYLE = """
+body { font: 15px/1.45 system-ui, sans-serif; color: #222; background: #fff; max-width: 1264px; margin: 24px auto;
+  padding: 0 16px }
+h1 { font-size: 24px } h3 { font-size: 15px }
+h2 { font-size: 19px; margin: 40px 0 4px; border-top: 1px solid #ccc; padding-top: 16px }
+table { border-collapse: collapse; margin: 8px 0 }
+td, th { text-align: left; padding: 2px 14px 2px 0; vertical-align: top }
+td.number { text-align: right; font-variant-numeric: tabular-nums }
+img { max-width: 100%; height: auto; display: block }
+figure { display: inline-block; margin: 8px 24px 8px 0; vertical-align: top }
+figcaption { font-size: 13px; color: #555; max-width: 300px }
+svg { background: #f6f6f4 } text { font-size: 11px; stroke-width: 0.3 }
+polyline { fill: none; stroke-width: 1.5 }
+.other { fill: #bbb } .chosen { fill: #1b6ca8; stroke: #fff }
+.line0, .name0 { stroke: #1b6ca8 } .line1, .name1 { stroke: #c2410c }
+.kind { display: inline-block; width: 12px; height: 12px; margin-right: 6px }
+.refused { color: #a11 } .note { color: #555 }
+"""
+
+
+@dataclass
+class Page:
+    """Sections of one source, one for each of its sequences."""
+
+    sections: list[str] = field(default_factory=list)
+
+    def html(self) -> str:
+        """Return them as one."""
+        return "\n".join(self.sections)
+
+
+def sequence_section(
+    name: str,
+    watcher: Watcher,
+    shot: Shot,
+    placed: Placed,
+    masks: Mapping[str, NDArray[np.bool_]],
+    dropped: Sequence[Mapping[str, str]],
+) -> str:
+    """Return what the report says of a sequence."""
+    h, w = placed.frames_u8.shape[1:3]
+    kept = {seen.index for seen in shot.kept}
+    chosen = np.array([seen.index in kept for seen in shot.frames])
+    shifts = [np.array([getattr(seen.motion, axis) for seen in shot.frames]) for axis in ("dx", "dy")]
+    thumbnails = [thumbnail(frame, _THUMBNAIL) for frame in placed.frames_u8]
+    facts = f"{len(kept)} of {len(shot.frames)} frames of this view, {w} x {h} pixels; begins with {shot.cause}"
+    return "\n".join(
+        [
+            f'<h2 id="{escape(name)}">{escape(name)}</h2><p class="note">{escape(facts)}</p>',
+            image_tag(sheet(thumbnails, 8), f"the frames of {escape(name)}"),
+            scatter(principal_plane(shot.lights), chosen, "lights of all frames; those kept are blue"),
+            curves(shifts, ("x", "y"), "shift in pixels, frame by frame"),
+            _masks(placed.frames_u8, masks),
+            _dropped(watcher, dropped),
+        ]
+    )
+
+
+def _masks(frames_u8: NDArray[np.uint8], masks: Mapping[str, NDArray[np.bool_]]) -> str:
+    """Return overlays of each kind, and how much it leaves out."""
+    parts = ["<h3>Masks</h3>"]
+    for kind, left_out in masks.items():
+        shares = left_out.mean((1, 2))
+        swatch = f'<span class="kind" style="background: rgb{COLORS[kind]}"></span>'
+        amount = f"{100 * shares.mean():.1f} % of pixels, at most {100 * shares.max():.1f} % of a frame"
+        text = f"{swatch}{escape(kind)}: {amount}"
+        if not shares.any():
+            parts.append(f"<p>{text}</p>")
+            continue
+        most_first = np.argsort(-shares)
+        shown = most_first[np.unique(np.linspace(0, (shares > 0).sum() - 1, _OVERLAYS).astype(int))]
+        pictures = [thumbnail(overlay(frames_u8[k], {kind: left_out[k]}), _OVERLAY) for k in shown]
+        parts.append(f"<figure>{image_tag(sheet(pictures, _OVERLAYS), escape(kind))}<p>{text}</p></figure>")
+    return "\n".join(parts)
+
+
+def _dropped(watcher: Watcher, dropped: Sequence[Mapping[str, str]]) -> str:
+    """Return why frames were dropped, alike reasons counted together; each one stands in sequence.json."""
+    place = {seen.name: k for k, seen in enumerate(watcher.seen)}
+    counts: Counter[str] = Counter()
+    for entry in dropped:
+        count = place[entry["last"]] - place[entry["first"]] + 1
+        counts[_alike(entry["reason"])] += count
+    if not counts:
+        return "<p>No frame was dropped.</p>"
+    rows = "".join(
+        f'<tr><td class="number">{count}</td><td>{escape(reason)}</td></tr>' for reason, count in counts.most_common()
+    )
+    return f"<h3>Dropped frames</h3><table>{rows}</table>"
+
+
+def _alike(reason: str) -> str:
+    for common in ("nearly the light", "the nearest light"):
+        if reason.endswith(common):
+            return f"a frame that is kept has {common}"
+    if reason.startswith("the same picture"):
+        return "the same picture as another"
+    return "cannot be read" if reason.startswith("cannot be read") else reason
+
+
+def page(title: str, sources: Iterable[Mapping[str, Any]], sections: Iterable[str], splits: Mapping[str, str]) -> str:
+    """Return the whole page; `sources` are the entries of `dataset.json`, `splits` what each sequence is for."""
+    sources = list(sources)
+    used = [source for source in sources if source["sequences"]]
+    frames = sum(source["frames"][1] for source in used)
+    count = sum(len(source["sequences"]) for source in used)
+    summary = f"{count} sequences, {frames} frames, from {len(used)} of {len(sources)} sources."
+    rows = "".join(_row(source, splits) for source in sources)
+    head = "<tr><th>source</th><th>frames looked at</th><th>kept</th><th>sequences</th><th>what was wrong</th></tr>"
+    return (
+        f'<!doctype html><html lang="en"><meta charset="utf-8"><title>{escape(title)}</title><style>{STYLE}</style>'
+        f"<h1>{escape(title)}</h1><p>{summary}</p><table>{head}{rows}</table>\n" + "\n".join(sections) + "</html>\n"
+    )
+
+
+def _row(source: Mapping[str, Any], splits: Mapping[str, str]) -> str:
+    names = ", ".join(
+        f'<a href="#{escape(name)}">{escape(name)}</a> ({splits.get(name, "train")})' for name in source["sequences"]
+    )
+    wrong = "".join(f"<div>{escape(text)}</div>" for text in source["warnings"])
+    if source["refused"]:
+        wrong = f'<div class="refused">{escape(source["refused"])}</div>' + wrong
+    looked, kept = source["frames"]
+    return (
+        f'<tr><td>{escape(source["name"])}</td><td class="number">{looked}</td><td class="number">{kept}</td>'
+        f"<td>{names}</td><td>{wrong}</td></tr>"
+    )

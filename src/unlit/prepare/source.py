@@ -1,0 +1,195 @@
+"""Where frames come from: a video, pictures in a folder, or pictures that a text file lists.
+
+The released BigTime folders are taken as they are: `<name>_mask.png` beside a frame is its mask, 255 = valid, and a
+folder that holds folders stands for all of them. Frames are read one at a time: first small copies of all, then the
+chosen ones as they are.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from datetime import UTC, datetime
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import OpenImageIO
+from numpy.typing import NDArray
+
+from unlit.color import linear_to_srgb
+from unlit.image_io import WRITABLE_SUFFIXES, Encoding, ImageError, read_image
+from unlit.prepare.settings import PrepareSettings
+from unlit.video_io import read_video, video_info
+
+SMALL_PIXELS = 49_152
+"""Of a small copy: 256 x 192, enough to measure a shift of a tenth of its pixels."""
+PICTURE_SUFFIXES = (*WRITABLE_SUFFIXES, ".bmp")
+
+
+class SourceError(ValueError):
+    """A source cannot be prepared: one line that names it, what is wrong, and the remedy."""
+
+
+@dataclass(frozen=True)
+class Source:
+    """Something that frames come from: a video, or pictures in order."""
+
+    name: str
+    place: Path
+    """What the user named, or a folder inside it."""
+    pictures: tuple[Path, ...] = ()
+    """None for a video."""
+    masks: tuple[Path | None, ...] = ()
+    """Of the pictures, 255 = valid; empty where there are none."""
+
+    @property
+    def is_video(self) -> bool:
+        """Whether frames are decoded from one file."""
+        return not self.pictures
+
+    @property
+    def files(self) -> tuple[Path, ...]:
+        """All files that the frames depend on."""
+        return (self.place,) if self.is_video else (*self.pictures, *(mask for mask in self.masks if mask))
+
+
+@dataclass(frozen=True)
+class SmallFrame:
+    """A small copy of a frame."""
+
+    index: int
+    """Its place in the source, from 0."""
+    name: str
+    time: float | None
+    """Seconds, where known."""
+    size: tuple[int, int]
+    """(h, w) of the frame itself."""
+    pixels_u8: NDArray[np.uint8]
+    """(h', w', 3), sRGB-encoded."""
+
+
+@dataclass(frozen=True)
+class Unreadable:
+    """A frame that cannot be read, and why."""
+
+    index: int
+    name: str
+    reason: str
+
+
+@dataclass(frozen=True)
+class FullFrame:
+    """A frame as it is."""
+
+    index: int
+    pixels: NDArray[Any]
+    """(h, w, 3): uint8 or uint16, sRGB-encoded; or float32, linear, which may go beyond white."""
+    valid: NDArray[np.bool_] | None
+    """(h, w), where a mask came with it."""
+
+
+def count_estimate(source: Source) -> int | None:
+    """Return how many frames a source has, as far as that is known before reading."""
+    return video_info(source.place).frames if source.is_video else len(source.pictures)
+
+
+def small_frames(source: Source, settings: PrepareSettings, threads: int = 1) -> Iterator[SmallFrame | Unreadable]:
+    """Yield small copies of a source's frames. ImageError where a video is broken, after the frames before that."""
+    if source.is_video:
+        info = video_info(source.place)
+        longest = max(small_size((info.height, info.width)))
+        only = _Every(settings.every)
+        for frame in read_video(source.place, longest=longest, only=only, threads=threads):
+            h, w = frame.pixels_srgb.shape[:2]
+            upright = (info.height, info.width) if (h < w) == (info.height < info.width) else (info.width, info.height)
+            yield SmallFrame(frame.index, f"{frame.index:06}", frame.time, upright, frame.pixels_srgb)
+        return
+    first: float | None = None
+    for index, path in enumerate(source.pictures):
+        try:
+            pixels = read_image(path, encoding=settings.encoding).pixels
+        except ImageError as error:
+            yield Unreadable(index, path.stem, str(error))
+            continue
+        time = picture_time(path)
+        first = time if first is None else first
+        since = None if time is None or first is None else time - first
+        size = (pixels.shape[0], pixels.shape[1])
+        small = encoded_u8(resized(pixels, small_size(size)))
+        yield SmallFrame(index, path.stem, since, size, small)
+
+
+@dataclass(frozen=True)
+class _Every:
+    """The numbers 0, n, 2n and so on."""
+
+    n: int
+
+    def __contains__(self, index: object) -> bool:
+        return isinstance(index, int) and index % self.n == 0
+
+
+def full_frames(
+    source: Source, indices: Sequence[int], encoding: Encoding | None, threads: int = 1
+) -> Iterator[FullFrame]:
+    """Yield the frames with these numbers as they are, in their order. ImageError where one cannot be read."""
+    if source.is_video:
+        wanted = frozenset(indices)
+        for frame in read_video(source.place, only=wanted, end=max(wanted) + 1, threads=threads):
+            yield FullFrame(frame.index, frame.pixels_srgb, None)
+        return
+    for index in sorted(indices):
+        image = read_image(source.pictures[index], encoding=encoding)
+        pixels: NDArray[Any] = image.pixels
+        if image.bits <= 16 and image.pixels.max() <= 1 and image.pixels.min() >= 0:
+            kind, most = (np.uint8, 255) if image.bits <= 8 else (np.uint16, 65535)
+            pixels = np.rint(linear_to_srgb(image.pixels) * most).astype(kind)
+        yield FullFrame(index, pixels, _valid(source, index, pixels.shape[:2]))
+
+
+def _valid(source: Source, index: int, size: tuple[int, ...]) -> NDArray[np.bool_] | None:
+    path = source.masks[index] if source.masks else None
+    if path is None:
+        return None
+    valid = read_image(path, encoding="linear").pixels.max(-1) >= 0.5
+    if valid.shape != size:
+        wrong = f"has {valid.shape[1]} x {valid.shape[0]} pixels, its frame {size[1]} x {size[0]}"
+        raise ImageError(path, wrong, "give a mask of the frame's size")
+    return np.asarray(valid)
+
+
+def small_size(size: tuple[int, int], pixels: float = SMALL_PIXELS) -> tuple[int, int]:
+    """Return the size (h, w) of a copy with no more than so many pixels and the same shape."""
+    shrink = min(1.0, math.sqrt(pixels / (size[0] * size[1])))
+    return max(1, round(size[0] * shrink)), max(1, round(size[1] * shrink))
+
+
+def resized(pixels: NDArray[np.float32], size: tuple[int, int]) -> NDArray[np.float32]:
+    """Return linear light (h, w, 3) at a smaller size, filtered so that nothing flickers between pixels."""
+    if pixels.shape[:2] == size:
+        return pixels
+    roi = OpenImageIO.ROI(0, size[1], 0, size[0], 0, 1, 0, 3)
+    made = OpenImageIO.ImageBufAlgo.resize(OpenImageIO.ImageBuf(pixels), filtername="triangle", roi=roi, nthreads=1)
+    return np.asarray(made.get_pixels(OpenImageIO.FLOAT), np.float32).reshape(*size, 3)
+
+
+def encoded_u8(pixels: NDArray[np.float32]) -> NDArray[np.uint8]:
+    """Return linear light as sRGB bytes; what is beyond white is white."""
+    return np.asarray(np.rint(255 * linear_to_srgb(np.clip(pixels, 0, 1))), np.uint8)
+
+
+def picture_time(path: Path) -> float | None:
+    """Return when a picture was taken, in seconds, by its EXIF data; None where it does not say."""
+    file = OpenImageIO.ImageInput.open(str(path))
+    OpenImageIO.geterror()  # what nobody asks for is printed at exit
+    if file is None:
+        return None
+    spec = file.spec()
+    stated = str(spec.getattribute("Exif:DateTimeOriginal") or spec.getattribute("DateTime") or "")
+    file.close()
+    try:
+        return datetime.strptime(stated[:19], "%Y:%m:%d %H:%M:%S").replace(tzinfo=UTC).timestamp()
+    except ValueError:
+        return None
