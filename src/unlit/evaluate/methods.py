@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from unlit.baselines.registry import BASELINES, SEQUENCE_BASELINES
-from unlit.evaluate.benchmark import Method, Picture, Split
+from unlit.evaluate.benchmark import Method, Part, Picture, Split
 from unlit.evaluate.results_folder import ResultEncoding, ResultsFolder
 
 if TYPE_CHECKING:
@@ -92,8 +92,17 @@ class NetworkMethod:
         return Split(found.reflectance, found.shading)
 
 
-def method_of(stated: str, *, encoding: ResultEncoding | None = None, device: str = "auto") -> Method:
-    """Return the method that `stated` means; `encoding` is that of results in folders. ValueError where it is none."""
+def method_of(
+    stated: str,
+    *,
+    encoding: ResultEncoding | None = None,
+    device: str = "auto",
+    parts: tuple[Part, ...] = ("reflectance", "shading"),
+) -> Method:
+    """Return the method that `stated` means; ValueError where it is none.
+
+    `encoding` is that of results in folders, `parts` what is wanted of them, `device` where a network works.
+    """
     path = Path(stated)
     if stated in BASELINES:
         return BaselineMethod(stated)
@@ -106,7 +115,7 @@ def method_of(stated: str, *, encoding: ResultEncoding | None = None, device: st
     if (path / "weights.safetensors").is_file():
         return NetworkMethod(path / "weights.safetensors", device)
     if path.is_dir():
-        return ResultsFolder(path, encoding)
+        return ResultsFolder(path, encoding, parts)
     if path.is_file():
         return NetworkMethod(path, device)
     known = ", ".join([DEFAULT, *BASELINES, *SEQUENCE_BASELINES, SOLVED])

@@ -39,10 +39,12 @@ class ResultsFolder:
     folder: Path
     encoding: ResultEncoding | None = None
     """Of all files; None: what the folder or the files say."""
+    parts: tuple[Part, ...] = ("reflectance", "shading")
+    """What is wanted; the rest is not read."""
 
     def __call__(self, picture: Picture) -> Split:
         """Return what the folder has for a picture; ValueError where it has nothing, or cannot be read."""
-        found = {part: self._file(picture.id, part) for part in _ENDINGS}
+        found = {part: self._file(picture.id, part) if part in self.parts else None for part in _ENDINGS}
         if not any(found.values()):
             places = f"{picture.id}-r.png, {picture.id}-s.png"
             raise ValueError(f"{self.folder}: has no result for {picture.id} ({places} or the like); add it")

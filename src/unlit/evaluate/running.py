@@ -141,7 +141,8 @@ _state: dict[str, Any] = {}
 
 
 def _begin(benchmark: Benchmark, methods: dict[str, str], settings: RunSettings) -> None:
-    made = {n: method_of(m, encoding=settings.encoding, device=settings.device) for n, m in methods.items()}
+    options: dict[str, Any] = {"encoding": settings.encoding, "device": settings.device, "parts": benchmark.needs}
+    made = {name: method_of(stated, **options) for name, stated in methods.items()}
     _state.update(benchmark=benchmark, methods=made, settings=settings)
 
 

@@ -18,7 +18,7 @@ from numpy.typing import NDArray
 from unlit.color import linear_to_srgb
 from unlit.evaluate.array_file import SUFFIXES, read_array
 from unlit.evaluate.benchmark import Case, Outcome, Part, Picture, Split
-from unlit.evaluate.saw import IGNORED, LARGEST_RATIO, WAYS, average_precision, confusion
+from unlit.evaluate.saw import IGNORED, LARGEST_RATIO, average_precision, confusions
 from unlit.image_io import read_image
 
 SawSplit = Literal["train", "val", "test"]
@@ -88,7 +88,8 @@ class SawBenchmark:
         if split.shading is None:
             raise ValueError(f"{case.id}: the result has no shading")
         encoded = linear_to_srgb(picture.image)
-        counts = {f"ap/{w}": confusion(split.shading, case.truth, encoded, w, self.largest_ratio) for w in WAYS}
+        tables = confusions(split.shading, case.truth, encoded, self.largest_ratio)
+        counts = {f"ap/{way}": table for way, table in tables.items()}
         both = all((t[-1, 2] > 0) and (t[-1, :2].sum() > 0) for t in counts.values())
         return Outcome({key: float(average_precision(t)) for key, t in counts.items()} if both else {}, counts)
 
