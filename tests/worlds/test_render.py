@@ -313,7 +313,8 @@ def test_a_batch_that_does_not_fit_is_made_smaller(monkeypatch: pytest.MonkeyPat
         return fits(scene_, at, *rest)  # type: ignore[arg-type]  # passed on as they came
 
     monkeypatch.setattr(path, "_light", crowded)
-    assert torch.equal(render(scene, lights, CAMERA, size=(6, 8), samples=4, form="reference").irradiance, whole)
+    halved = render(scene, lights, CAMERA, size=(6, 8), samples=4, form="reference").irradiance
+    assert torch.allclose(halved, whole, rtol=1e-4, atol=1e-5)  # products of other sizes round otherwise
     assert max(sizes) > 10 >= min(sizes)
 
 

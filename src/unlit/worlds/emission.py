@@ -15,7 +15,11 @@ import torch
 from torch import Tensor
 
 from unlit.worlds.description import LightKind, Lights
+from unlit.worlds.rectangle import rectangle_point
 from unlit.worlds.sampling import cone_direction, cosine_direction
+
+NEAR = 9.0
+"""A panel is near within this many squares of its half diagonal."""
 
 
 @dataclass(frozen=True)
@@ -102,7 +106,45 @@ def _sun(lights: Lights, light: int, radiance: Tensor, point: Tensor, u: Tensor,
 
 
 def _panel(lights: Lights, light: int, radiance: Tensor, point: Tensor, u: Tensor, v: Tensor) -> Sampled:
-    """Even over the panel's area: the density of the solid angle is distance² / (area · cosine at the panel)."""
+    """Even over the solid angle from near, over the area from afar: there the former has lost its digits."""
+    edge_u, edge_v = lights.edge_u[light], lights.edge_v[light]
+    area = _panel_by_area(lights, light, radiance, point, u, v)
+    if not is_rectangle(edge_u, edge_v):
+        return area
+    corner = lights.position[light][:, None] - point
+    reach = NEAR * float((edge_u * edge_u).sum() + (edge_v * edge_v).sum())
+    near = torch.nonzero((corner * corner).sum(0) < reach)[:, 0]
+    direction, distance, weight = area.direction.clone(), area.distance.clone(), area.weight.clone()
+    direction[:, near], distance[near], weight[near] = _panel_by_angle(
+        edge_u, edge_v, corner[:, near], u[near], v[near]
+    )
+    weight[near] *= radiance
+    return Sampled(direction, distance, weight)
+
+
+def is_rectangle(edge_u: Tensor, edge_v: Tensor) -> bool:
+    """Return whether the edges (3,) of a panel stand upright on each other."""
+    lengths = math.sqrt(float((edge_u * edge_u).sum() * (edge_v * edge_v).sum()))
+    return lengths > 0 and abs(float((edge_u * edge_v).sum())) <= 1e-5 * lengths
+
+
+def _panel_by_angle(
+    edge_u: Tensor, edge_v: Tensor, center: Tensor, u: Tensor, v: Tensor
+) -> tuple[Tensor, Tensor, Tensor]:
+    """Direction, distance and weight per radiance for points that see the panel's `center` (3, r)."""
+    half_u, half_v = (edge_u * edge_u).sum().sqrt(), (edge_v * edge_v).sum().sqrt()
+    axis_u, axis_v = (edge_u / half_u)[:, None], (edge_v / half_v)[:, None]
+    axis = torch.linalg.cross(axis_u, axis_v, dim=0)
+    x, y, z = ((center * along).sum(0) for along in (axis_u, axis_v, axis))
+    height = -z  # above zero on the side that the panel shines to
+    x, y, solid = rectangle_point(x - half_u, x + half_u, y - half_v, y + half_v, height.clamp_min(1e-6), u, v)
+    towards = x * axis_u + y * axis_v + z * axis
+    far = (towards * towards).sum(0).clamp_min(1e-12).sqrt()
+    return towards / far, far, torch.where(height > 1e-6, solid / math.pi, 0)
+
+
+def _panel_by_area(lights: Lights, light: int, radiance: Tensor, point: Tensor, u: Tensor, v: Tensor) -> Sampled:
+    """The density of the solid angle is distance² / (area · cosine at the panel)."""
     edge_u, edge_v = lights.edge_u[light][:, None], lights.edge_v[light][:, None]
     towards = lights.position[light][:, None] + (2 * u - 1) * edge_u + (2 * v - 1) * edge_v - point
     square = (towards * towards).sum(0).clamp_min(1e-12)

@@ -5,8 +5,8 @@ surface.
 
 What is computed, for a point x, is B(x) = 1/π ∫ (L(x, ω) + ρ(y) B(y)) cos dω: L is what comes from a light in
 direction ω if nothing is in its way, y the surface seen there, ρ its reflectance. The integral over L is a mean over
-random points of the light, `samples` of them; that over ρ B one over random paths, a quarter as many, since bounced
-light is smooth. At every vertex of a path each light is asked once.
+random points of the light, `samples` of them; that over ρ B one over as many random paths, at whose every vertex each
+light is asked once. Nearly all of the noise is in the latter.
 """
 
 from __future__ import annotations
@@ -110,7 +110,7 @@ def irradiance(
         raise ValueError(f"{samples} samples and {bounces} bounces: at least one sample and no fewer than 0 bounces")
     shaded = normals if shading_normals is None else shading_normals
     seen = torch.ones(size, dtype=torch.bool, device=points.device) if mask is None else mask.reshape(size)
-    count = max(samples // 4, 1) if paths is None else paths
+    count = samples if paths is None else paths
     fast = _is_fast(form, points.device, shapes)
     compute = kernel_irradiance if fast else reference_irradiance
     return compute(shapes, lights, points, normals, shaded, seen, samples, count, bounces, seed)
@@ -149,9 +149,7 @@ def mean_reflectance(shapes: Shapes, hits: Hits) -> Tensor:
 
 def _is_fast(form: Form, device: torch.device, shapes: Shapes) -> bool:
     if form == "kernel" and len(shapes.kind) > MOST_SHAPES:
-        raise ValueError(
-            f"{len(shapes.kind)} shapes, and the fast form takes {MOST_SHAPES}: take form='auto'"
-        )
+        raise ValueError(f"{len(shapes.kind)} shapes, and the fast form takes {MOST_SHAPES}: take form='auto'")
     return form == "kernel" or (form == "auto" and len(shapes.kind) <= MOST_SHAPES and is_available(device))
 
 

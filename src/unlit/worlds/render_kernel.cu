@@ -55,6 +55,15 @@ FN V scaled(V a, float s) { return vec(a.x * s, a.y * s, a.z * s); }
 FN float dot(V a, V b) { return a.x * b.x + a.y * b.y + a.z * b.z; }
 FN V at(const float *p) { return vec(p[0], p[1], p[2]); }
 FN float square(float x) { return x * x; }
+FN float safe_acos(float x) { return acosf(fminf(fmaxf(x, -1), 1)); }
+// Fast mathematics makes sinf and cosf coarse; where two large numbers are subtracted that is too coarse.
+#ifdef __CUDACC__
+FN float accurate_sin(float x) { return sinpif(x * (1 / PI)); }
+FN float accurate_cos(float x) { return cospif(x * (1 / PI)); }
+#else
+FN float accurate_sin(float x) { return sinf(x); }
+FN float accurate_cos(float x) { return cosf(x); }
+#endif
 FN float divisor(float x) { return fabsf(x) < TINY ? TINY : x; }
 
 // ---- numbers (sampling.py)
@@ -282,7 +291,7 @@ FN V lifted(V p, V n) {
 
 FN float sky_radiance(const Scene *scene, V d) {
   int s = scene->sky_side;
-  int row = (int)(acosf(fminf(fmaxf(d.z, -1), 1)) * (s / PI));
+  int row = (int)(safe_acos(d.z) * (s / PI));
   float turn = atan2f(d.y, d.x) / (2 * PI);
   int column = (int)((turn - floorf(turn)) * (2 * s));
   return scene->sky[(row < s ? row : s - 1) * 2 * s + (column < 2 * s ? column : 2 * s - 1)];
@@ -318,10 +327,42 @@ FN Sampled sample_sky(const Scene *scene, const float *light, V normal, float u,
   return r;
 }
 
-FN Sampled sample_panel(const float *light, V point, float u, float v) {
+// rectangle.py: a point of the rectangle [x0, x1] x [y0, y1] at height z, and its solid angle.
+FN float rectangle_point(float x0, float x1, float y0, float y1, float z, float u, float v, float *x, float *y) {
+  float n0 = -y0 / sqrtf(z * z + y0 * y0), n2 = y1 / sqrtf(z * z + y1 * y1);
+  float n1 = x1 / sqrtf(z * z + x1 * x1), n3 = -x0 / sqrtf(z * z + x0 * x0);
+  float k = 2 * PI - safe_acos(-n2 * n3) - safe_acos(-n3 * n0);
+  float solid = fmaxf(safe_acos(-n0 * n1) + safe_acos(-n1 * n2) - k, 0);
+  float turn = u * solid + k;
+  float f = (accurate_cos(turn) * n0 - n2) / divisor(accurate_sin(turn));
+  float c = fminf(fmaxf((f > 0 ? 1.0f : -1.0f) / sqrtf(fmaxf(f * f + n0 * n0, TINY)), -1), 1);
+  *x = fminf(fmaxf(c * z / sqrtf(fmaxf(1 - c * c, TINY)), x0), x1);
+  float across2 = *x * *x + z * z, h0 = y0 / sqrtf(across2 + y0 * y0), h1 = y1 / sqrtf(across2 + y1 * y1);
+  float h = h0 + v * (h1 - h0);
+  *y = fminf(fmaxf(h * sqrtf(across2) / sqrtf(fmaxf(1 - h * h, TINY)), y0), y1);
+  return solid;
+}
+
+BIG_FN Sampled sample_near_panel(const float *light, V center, float u, float v) {
   Sampled r;
-  V to = add(add(at(light + 1), scaled(at(light + 7), 2 * u - 1)), scaled(at(light + 10), 2 * v - 1));
-  to = sub(to, point);
+  V edge_u = at(light + 7), edge_v = at(light + 10);
+  float half_u = sqrtf(dot(edge_u, edge_u)), half_v = sqrtf(dot(edge_v, edge_v));
+  V axis_u = scaled(edge_u, 1 / half_u), axis_v = scaled(edge_v, 1 / half_v);
+  V axis = scaled(at(light + 13), 1 / (4 * half_u * half_v));
+  float x = dot(center, axis_u), y = dot(center, axis_v), z = dot(center, axis);
+  float solid = rectangle_point(x - half_u, x + half_u, y - half_v, y + half_v, fmaxf(-z, 1e-6f), u, v, &x, &y);
+  V to = add(add(scaled(axis_u, x), scaled(axis_v, y)), scaled(axis, z));
+  r.distance = sqrtf(fmaxf(dot(to, to), 1e-12f));
+  r.direction = scaled(to, 1 / r.distance);
+  r.weight = -z > 1e-6f ? light[16] * solid / PI : 0;
+  return r;
+}
+
+FN Sampled sample_panel(const float *light, V point, float u, float v) {
+  V center = sub(at(light + 1), point);
+  if (dot(center, center) < light[19]) return sample_near_panel(light, center, u, v);
+  Sampled r;
+  V to = add(add(center, scaled(at(light + 7), 2 * u - 1)), scaled(at(light + 10), 2 * v - 1));
   float far2 = fmaxf(dot(to, to), 1e-12f);
   r.distance = sqrtf(far2);
   r.direction = scaled(to, 1 / r.distance);

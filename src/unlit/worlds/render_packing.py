@@ -13,7 +13,7 @@ from torch import Tensor
 
 from unlit.worlds.casting import casting, height_range
 from unlit.worlds.description import LightKind, Lights, ShapeKind, Shapes
-from unlit.worlds.emission import sky_table
+from unlit.worlds.emission import NEAR, is_rectangle, sky_table
 from unlit.worlds.intersection import geometry
 from unlit.worlds.placement import lights_on, shapes_on
 from unlit.worlds.sampling import LIGHT_STEPS, PATH_STEPS
@@ -118,6 +118,11 @@ def _lights(lights: Lights) -> Tensor:
     one = torch.where(kind == LightKind.SPOT, angle.cos(), 2 * (angle / 2).sin() ** 2)
     one = torch.where(kind == LightKind.PANEL, reach[:, None], one)
     two = 1 / ((angle / 2).cos() - angle.cos()).clamp_min(1e-6)
+    # Below which squared distance a panel is near; never, if it is no rectangle.
+    near = NEAR * (lights.edge_u.square().sum(1) + lights.edge_v.square().sum(1))
+    upright = [is_rectangle(u, v) for u, v in zip(lights.edge_u, lights.edge_v, strict=True)]
+    near = near * torch.tensor(upright)
+    two = torch.where(kind == LightKind.PANEL, near[:, None], two)
     parts = [kind, lights.position, lights.direction, lights.edge_u, lights.edge_v, face]
     parts += [lights.radiance[:, None], lights.radius[:, None], one, two]
     return torch.cat([part.float() for part in parts], 1)
