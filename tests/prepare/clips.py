@@ -114,6 +114,8 @@ def write_video(
     pix_fmt: str = "yuv444p",
     times: Sequence[int] | None = None,
     options: dict[str, str] | None = None,
+    container_options: dict[str, str] | None = None,
+    color_trc: int | None = None,
 ) -> Path:
     """Write frames nearly without loss; `times`, in hundredths of a second, make the rate vary."""
     from fractions import Fraction
@@ -122,10 +124,12 @@ def write_video(
 
     path.parent.mkdir(parents=True, exist_ok=True)
     frames = list(frames)
-    with av.open(str(path), "w") as container:
+    with av.open(str(path), "w", container_options=container_options or {}) as container:
         quiet = {"x265-params": "log-level=none"} if codec == "libx265" else {}
         stream: Any = container.add_stream(codec, rate=25, options={"crf": "4", **quiet, **(options or {})})
         stream.height, stream.width, stream.pix_fmt = *frames[0].shape[:2], pix_fmt
+        if color_trc is not None:
+            stream.codec_context.color_trc = color_trc
         if times is not None:
             stream.time_base = stream.codec_context.time_base = Fraction(1, 100)
         for k, pixels in enumerate(frames):

@@ -171,9 +171,10 @@ def _shifted(pixels: NDArray[np.float32], motion: Motion) -> NDArray[np.float32]
     for axis, shift in ((0, motion.dy), (1, motion.dx)):
         whole = int(np.floor(shift))
         n = pixels.shape[axis]
-        pixels = np.take(pixels, np.clip(np.arange(n) + whole, 0, n - 1), axis)
+        pixels = np.take(pixels, np.clip(np.arange(-_LOBES, n + _LOBES) + whole, 0, n - 1), axis)
         if shift != whole:
-            pixels = ndimage.correlate1d(pixels, _lanczos(shift - whole), axis, mode="nearest", origin=-1)
+            pixels = ndimage.correlate1d(pixels, _lanczos(shift - whole), axis, origin=-1)
+        pixels = np.take(pixels, np.arange(_LOBES, n + _LOBES), axis)
     return pixels
 
 

@@ -8,6 +8,7 @@ chosen ones as they are.
 from __future__ import annotations
 
 import math
+from collections import Counter
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from datetime import UTC, datetime
@@ -107,18 +108,27 @@ def small_frames(source: Source, settings: PrepareSettings, threads: int = 1) ->
             yield SmallFrame(frame.index, f"{frame.index:06}", frame.time, upright, frame.pixels_srgb)
         return
     first: float | None = None
-    for index, path in enumerate(source.pictures):
+    for index, (path, name) in enumerate(zip(source.pictures, _names(source.pictures), strict=True)):
         try:
             pixels = read_image(path, encoding=settings.encoding).pixels
         except ImageError as error:
-            yield Unreadable(index, path.stem, str(error))
+            yield Unreadable(index, name, str(error))
             continue
         time = picture_time(path)
         first = time if first is None else first
         since = None if time is None or first is None else time - first
         size = (pixels.shape[0], pixels.shape[1])
         small = encoded_u8(resized(pixels, small_size(size)))
-        yield SmallFrame(index, path.stem, since, size, small)
+        yield SmallFrame(index, name, since, size, small)
+
+
+def _names(pictures: Sequence[Path]) -> list[str]:
+    """Return the frames' names: what their files are called, with a number where several have one name."""
+    names: list[str] = []
+    counts = Counter(path.stem for path in pictures)
+    for k, path in enumerate(pictures, 1):
+        names.append(path.stem if counts[path.stem] == 1 else f"{path.stem}.{k:04}")
+    return names
 
 
 @dataclass(frozen=True)
