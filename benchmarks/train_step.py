@@ -29,6 +29,7 @@ from unlit.losses.batch import batch_energy, batch_pairwise
 from unlit.recipes import release
 from unlit.train.ahead import Ahead
 from unlit.train.distributed import Team
+from unlit.train.interruption import repeatable
 from unlit.train.loop import Run
 
 SCHEDULE = 5088
@@ -37,6 +38,9 @@ SCHEDULE = 5088
 
 BLOCK = 8
 """Steps that are timed together."""
+
+WARM_UP = 4
+"""Calls before anything is timed: kernels are compiled and ways of computing chosen at the first."""
 
 
 def sequences(count: int, m: int, h: int, w: int) -> Dataset:
@@ -107,7 +111,7 @@ def rate_of(step: Callable[[], None], device: torch.device, calls: int) -> Timin
         for _ in range(BLOCK):
             step()
 
-    several = timed(block, device, max(2, calls // BLOCK), warm_up=1)
+    several = timed(block, device, max(2, calls // BLOCK), warm_up=2)
     return Timing(several.median_ms / BLOCK, several.spread_ms / BLOCK, BLOCK * several.calls)
 
 
@@ -134,17 +138,20 @@ def main(
     kinds = [("", config)]
     if compile:
         kinds.append((", compiled", replace(config, train=replace(config.train, compile=True))))
-    torch.backends.cudnn.deterministic = True  # as training is
+    if where.type == "cuda":
+        kind, chosen = kinds[-1]
+        kinds.append((f"{kind}, not repeatable", replace(chosen, train=replace(chosen.train, deterministic=False))))
     for kind, chosen in kinds:
-        run, module = prepared_run(chosen, dataset, where)
-        alone = timed(network_alone(run, module), where, calls)
-        row(f"network alone{kind}", alone)
-        step = rate_of(whole_step(run, module), where, calls)
-        minutes = step.median_ms * SCHEDULE / 60000
-        row(f"whole step{kind}", step, share_of_network=alone.median_ms / step.median_ms, schedule_minutes=minutes)
-        if not kind:
-            for name, call in parts(run).items():
-                row(name, timed(call, where, calls))
+        with repeatable(chosen.train.deterministic):
+            run, module = prepared_run(chosen, dataset, where)
+            alone = timed(network_alone(run, module), where, calls, warm_up=WARM_UP)
+            row(f"network alone{kind}", alone)
+            step = rate_of(whole_step(run, module), where, calls)
+            minutes = step.median_ms * SCHEDULE / 60000
+            row(f"whole step{kind}", step, share_of_network=alone.median_ms / step.median_ms, schedule_minutes=minutes)
+            if not kind:
+                for name, call in parts(run).items():
+                    row(name, timed(call, where, calls))
     report("train_step", rows, where, json)
 
 

@@ -82,6 +82,9 @@ class TrainSettings:
     """Of the network. auto: bfloat16 on a CUDA device that has it, else float32. Losses are float32 always."""
     compile: bool = False
     """Compile the network: a minute at the start, some 20 % faster after it."""
+    deterministic: bool = True
+    """On a GPU compute the same way each time, so that a resumed run repeats to the last bit; without it cuDNN tries
+    out which way is the fastest."""
     seed: int = 0
     patience: int = 20
     """So many bad steps in a row (a gradient that is no number) end the run; single ones are skipped and counted."""

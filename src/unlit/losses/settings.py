@@ -10,6 +10,8 @@ from dataclasses import dataclass, field
 
 from unlit.pairwise.settings import PairwiseSettings
 
+WEIGHTS = ("reconstruction", "consistency", "reflectance", "shading", "scale")
+
 
 @dataclass(frozen=True)
 class EnergySettings:
@@ -32,7 +34,12 @@ class EnergySettings:
     pairwise: PairwiseSettings = field(default_factory=PairwiseSettings)
 
     def __post_init__(self) -> None:
-        for name in ("reconstruction", "consistency", "reflectance", "shading", "scale"):
+        for name in WEIGHTS:
             weight = getattr(self, name)
             if not (weight >= 0 and math.isfinite(weight)):
                 raise ValueError(f"the weight of {name} must be finite and not negative, not {weight}")
+
+    @property
+    def any(self) -> bool:
+        """Whether any term counts."""
+        return max(getattr(self, name) for name in WEIGHTS) > 0

@@ -77,7 +77,7 @@ class Targets(Protocol):
 
     @property
     def reflectance(self) -> Tensor | None:
-        """(3, h, w) linear, one for all frames; a pixel that is black in all channels is unknown."""
+        """(3, h, w) linear, one for all frames, or (m, 3, h, w); a pixel that is black in all channels is unknown."""
 
     @property
     def shading(self) -> Tensor | None:
@@ -139,7 +139,9 @@ def _check_shapes(shape: tuple[int, ...], mask: Tensor, targets: Targets) -> Non
     m, c, h, w = shape
     given = {"mask": mask, "reflectance": targets.reflectance, "shading": targets.shading}
     given |= {"shading_valid": targets.shading_valid, "shading_classes": targets.shading_classes}
-    for (name, values), wanted in zip(given.items(), ((m, 1, h, w), (c, h, w), shape, (m,), (h, w)), strict=True):
+    reflectance = targets.reflectance
+    of_surface = (c, h, w) if reflectance is None or reflectance.ndim == 3 else shape
+    for (name, values), wanted in zip(given.items(), ((m, 1, h, w), of_surface, shape, (m,), (h, w)), strict=True):
         if values is not None and tuple(values.shape) != wanted:
             raise ValueError(f"{name} must be {wanted} for a decomposition of {shape}, not {tuple(values.shape)}")
 

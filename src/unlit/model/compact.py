@@ -1,9 +1,10 @@
-"""A smaller network than the paper's: full size from the first layer to the last, one decoder for everything.
+"""A smaller network than the paper's: residual blocks from half size downwards, one decoder for everything.
 
-Shapes: m images, h x w pixels. Residual blocks of 3 x 3 convolutions at six sizes, each half of the one before; the
-decoder adds the encoder's map of each size to what comes from below. Besides the image it sees the log of it, in which
-light is a sum. Its last layer starts at zero, and both logs are added to half of the image's own: so an untrained
-network splits every image evenly, and what it learns is how far a pixel leans to either side.
+Shapes: m images, h x w pixels. The 2 x 2 pixels of a place enter as channels of one, and leave so: nothing is computed
+at full size, where most of the work would be. Residual blocks of 3 x 3 convolutions at six sizes, each half of the one
+before; the decoder adds the encoder's map of each size to what comes from below. Besides the image the network sees the
+log of it, in which light is a sum. Its last layer starts at zero, and both logs are added to half of the image's own:
+so an untrained network splits every image evenly, and what it learns is how far a pixel leans to either side.
 """
 
 from __future__ import annotations
@@ -13,16 +14,16 @@ from typing import TYPE_CHECKING
 
 import torch
 from torch import Tensor, nn
-from torch.nn.functional import interpolate
+from torch.nn.functional import interpolate, pixel_shuffle, pixel_unshuffle
 
 from unlit.color import floored_log, srgb_to_linear
 from unlit.model.decomposition import Decomposition
 from unlit.model.unet import padded
 
-CHANNELS = (24, 48, 72, 96, 120, 144)
-"""Of the maps, the full size first."""
+CHANNELS = (32, 48, 96, 128, 160, 160)
+"""Of the maps, half the size first."""
 
-STRIDE = 2 ** (len(CHANNELS) - 1)
+STRIDE = 2 ** len(CHANNELS)
 """Sides of the image must be multiples of this inside the network."""
 
 LOG_SHARE = 0.2
@@ -40,13 +41,13 @@ class CompactNet(nn.Module):
         super().__init__()
         channels = [max(4, 4 * round(width * c / 4)) for c in CHANNELS]
         self.gray_shading = gray_shading
-        self.stem = nn.Conv2d(6, channels[0], 3, padding=1)
+        self.stem = nn.Conv2d(4 * 6, channels[0], 3, padding=1)
         self.encoder = nn.ModuleList(_Residual(c) for c in channels)
         self.down = nn.ModuleList(nn.Conv2d(a, b, 3, stride=2, padding=1) for a, b in pairwise(channels))
         self.bottom = nn.Sequential(_Residual(channels[-1]), _Residual(channels[-1]))
         self.up = nn.ModuleList(nn.Conv2d(b, a, 1) for a, b in pairwise(channels))
         self.decoder = nn.ModuleList(_Residual(c) for c in channels[:-1])
-        self.head = nn.Conv2d(channels[0], 4, 3, padding=1)
+        self.head = nn.Conv2d(channels[0], 4 * 4, 3, padding=1)
         self.color_head = None if gray_shading else nn.Linear(channels[-1], 3)
         nn.init.zeros_(self.head.weight)
         nn.init.zeros_(self.head.bias)  # type: ignore[arg-type]  # it has one
@@ -62,7 +63,8 @@ class CompactNet(nn.Module):
             raise ValueError(f"images must be (m, 3, h, w), none of them zero, not {tuple(images_srgb.shape)}")
         h, w = images_srgb.shape[-2:]
         log_image = floored_log(srgb_to_linear(images_srgb))
-        x = self.stem(padded(torch.cat([images_srgb, LOG_SHARE * log_image], 1), STRIDE))
+        seen = padded(torch.cat([images_srgb, LOG_SHARE * log_image], 1), STRIDE)
+        x = self.stem(pixel_unshuffle(seen, 2))
         maps: list[Tensor] = []
         for k, block in enumerate(self.encoder):
             x = block(self.down[k - 1](x) if k else x)
@@ -72,9 +74,9 @@ class CompactNet(nn.Module):
         if self.color_head is not None:
             color = self.color_head(x.mean((2, 3)))
         for k in reversed(range(len(self.decoder))):
-            x = interpolate(self.up[k](x), scale_factor=2, mode="bilinear", align_corners=False)
-            x = self.decoder[k](x + maps[k])
-        leaning = self.head(x)[..., :h, :w]
+            # Nearest: the gradient of bilinear enlargement adds up in any order, and no run would repeat another.
+            x = self.decoder[k](maps[k] + interpolate(self.up[k](x), scale_factor=2, mode="nearest"))
+        leaning = pixel_shuffle(self.head(x), 2)[..., :h, :w]
         log_reflectance = 0.5 * log_image + leaning[:, :3]
         log_shading = 0.5 * log_image.mean(1, keepdim=True) + leaning[:, 3:]
         return Decomposition(log_reflectance, log_shading, color)

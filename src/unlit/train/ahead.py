@@ -1,12 +1,15 @@
 """The next batch and its pairs, made while the network still works on the last.
 
 Building the lattice asks the device several times how much it found, and each question waits for all work before it on
-the same stream. On a stream of its own it waits for itself alone, and the network runs on meanwhile.
+the same stream. On a stream of its own it waits for itself alone, and the network runs on meanwhile. Launching that
+work takes the host as long as launching the network's, so a thread of its own does it: torch lets go of the
+interpreter while it launches.
 """
 
 from __future__ import annotations
 
 from collections.abc import Iterator
+from concurrent.futures import Future, ThreadPoolExecutor
 from dataclasses import dataclass
 
 import torch
@@ -35,8 +38,10 @@ class Ahead:
         """Make batches ready on `device`, with the pairs that the energy's `settings` ask for; None: without pairs."""
         self._batches, self._settings = batches, settings
         self._side = torch.cuda.Stream(device) if device.type == "cuda" else None
+        self._thread = ThreadPoolExecutor(1) if self._side is not None else None
         self._device = device
-        self._next: Prepared | None = None
+        self._next: Future[Prepared] | None = None
+        self._held: Prepared | None = None
         self._last_done: torch.cuda.Event | None = None
 
     def take(self) -> Prepared:
@@ -44,23 +49,35 @@ class Ahead:
         if self._next is None:
             self.start()
         assert self._next is not None
+        # Held until the next is taken, whatever the caller does: by then the next but one waits for the work on it.
+        prepared, self._next = self._next.result(), None
+        self._held = prepared
         if self._side is not None:
             torch.cuda.current_stream(self._device).wait_stream(self._side)
-        prepared, self._next = self._next, None
         return prepared
 
     def start(self) -> None:
         """Begin with the batch after the one that was taken last."""
-        if self._side is None:
-            self._next = self._prepared()
+        if self._thread is None:
+            self._next = Future()
+            self._next.set_result(self._prepared())
             return
         # The memory of the batch before the last is free to be used again, but only when the work on it is done.
         done, self._last_done = self._last_done, torch.cuda.Event()
         self._last_done.record(torch.cuda.current_stream(self._device))
-        with torch.cuda.stream(self._side):
+        self._next = self._thread.submit(self._prepared_aside, done)
+
+    def close(self) -> None:
+        """Let the thread end; a batch that nobody takes is forgotten."""
+        if self._thread is not None:
+            self._thread.shutdown(cancel_futures=True)
+
+    def _prepared_aside(self, done: torch.cuda.Event | None) -> Prepared:
+        assert self._side is not None
+        with torch.cuda.device(self._device), torch.cuda.stream(self._side):
             if done is not None:
                 self._side.wait_event(done)
-            self._next = self._prepared()
+            return self._prepared()
 
     def _prepared(self) -> Prepared:
         batch = next(self._batches)

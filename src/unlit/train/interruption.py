@@ -33,11 +33,11 @@ def asked_to_stop() -> Iterator[list[int]]:
 
 
 @contextmanager
-def deterministic() -> Iterator[None]:
-    """Let cuDNN choose the same way of computing each time, or a resumed run would not repeat to the last bit."""
+def repeatable(exactly: bool) -> Iterator[None]:
+    """Let cuDNN compute the same way each time, or a resumed run would not repeat to the last bit; else the fastest."""
     cudnn = torch.backends.cudnn
     before = cudnn.deterministic, cudnn.benchmark
-    cudnn.deterministic, cudnn.benchmark = True, False
+    cudnn.deterministic, cudnn.benchmark = exactly, not exactly
     try:
         yield
     finally:

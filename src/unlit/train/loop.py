@@ -10,7 +10,7 @@ from __future__ import annotations
 import math
 import sys
 from collections.abc import Mapping
-from contextlib import ExitStack, nullcontext
+from contextlib import ExitStack, closing, nullcontext
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, cast
@@ -40,7 +40,7 @@ from unlit.train.checkpoint import (
 from unlit.train.distributed import Team, joined_team
 from unlit.train.durable import replace_durably
 from unlit.train.folder import alone_in, check_folder
-from unlit.train.interruption import asked_to_stop, deterministic
+from unlit.train.interruption import asked_to_stop, repeatable
 from unlit.train.journal import Journal, NullJournal
 from unlit.train.learner import Learner
 from unlit.train.objective import TERMS, objective
@@ -121,7 +121,7 @@ class Run:
         self.solver = Solver(config, run, self.device, self._say)
         self.solver.know(solved or {})
         self.journal: Journal | None = None
-        self.uses_energy = not (config.solved.weight > 0 and config.solved.alone)
+        self.uses_energy = config.energy.any and not (config.solved.weight > 0 and config.solved.alone)
         self.loader = self._loader(dataset.part("train"), augmented=True)
         self._check_truth(dataset.place)
         validation = dataset.part("validation")
@@ -181,7 +181,12 @@ class Run:
         first = self.step * self.batches_per_step + team.rank * config.train.passes
         batches = self.loader.batches(first, self.batches_per_step, config.train.passes)
         ahead = Ahead(batches, config.energy if self.uses_energy else None, self.device)
-        with self._journal() as journal, asked_to_stop() as stop, deterministic():
+        with (
+            closing(ahead),
+            self._journal() as journal,
+            asked_to_stop() as stop,
+            repeatable(config.train.deterministic),
+        ):
             while self.step < self.steps:
                 rate = learner.set_rate(self.step, self.steps)
                 frames, example = 0, None
@@ -272,7 +277,8 @@ class Run:
                 batch = next(batches)
                 if bool(batch.mask.any()):
                     found = self.learner.network(linear_to_srgb(batch.frames.flatten(0, 1)))
-                    pairwise = batch_pairwise(batch.frames, batch.mask, self.config.energy)
+                    needed = self.config.energy.any
+                    pairwise = batch_pairwise(batch.frames, batch.mask, self.config.energy) if needed else None
                     totals.append(objective(batch, pairwise, found, self.config)["total"].item())
         score = sum(totals) / len(totals) if totals else math.nan
         journal.record_scores(self.step, {"validation": score})

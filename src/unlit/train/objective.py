@@ -5,6 +5,7 @@ Shapes: b sequences of m frames each.
 
 from __future__ import annotations
 
+from dataclasses import dataclass
 from typing import cast
 
 import torch
@@ -12,6 +13,7 @@ from torch import Tensor
 
 from unlit.config import Config
 from unlit.data.batch import Batch
+from unlit.data.truth import Truth
 from unlit.losses.batch import batch_energy
 from unlit.losses.solved import solved_term
 from unlit.losses.supervised import supervised_terms
@@ -55,9 +57,44 @@ def _supervised(batch: Batch, decomposition: Decomposition, config: Config) -> T
     if not config.supervised.any:
         return total
     m, light = batch.frames.shape[1], config.energy.colored_light
+    together = _stacked(batch.truths, m) if len(batch.names) > 1 else None
+    if together is not None:
+        mask = batch.mask.flatten(0, 1)
+        return supervised_terms(decomposition, mask, together, config.supervised, colored_light=light)["total"]
     for k, truth in enumerate(batch.truths):
         if truth is not None:
             part = Decomposition(*(getattr(decomposition, name)[k * m : (k + 1) * m] for name in _PARTS))
             terms = supervised_terms(part, batch.mask[k], truth, config.supervised, colored_light=light)
             total = total + terms["total"]
     return total / len(batch.names)
+
+
+@dataclass(frozen=True)
+class _Stacked:
+    """The truths of several sequences, of which reflectance and shading are known and nothing else."""
+
+    reflectance: Tensor
+    """(b m, 3, h, w)."""
+    shading: Tensor
+    """(b m, 3, h, w)."""
+    shading_valid: Tensor
+    """(b m,)."""
+    judgements: None = None
+    shading_classes: None = None
+
+
+def _stacked(truths: tuple[Truth | None, ...], m: int) -> _Stacked | None:
+    """Return all truths as one, which takes the time of one; None where they do not know the same.
+
+    Sequences then count by their valid pixels instead of all alike.
+    """
+    reflectances, shadings, valid = [], [], []
+    for truth in truths:
+        if truth is None or truth.reflectance is None or truth.shading is None or truth.shading_valid is None:
+            return None
+        if truth.judgements is not None or truth.shading_classes is not None:
+            return None
+        reflectances.append(truth.reflectance[None].expand(m, -1, -1, -1))
+        shadings.append(truth.shading)
+        valid.append(truth.shading_valid)
+    return _Stacked(torch.cat(reflectances), torch.cat(shadings), torch.cat(valid))
