@@ -8,10 +8,11 @@ from __future__ import annotations
 
 import queue
 import threading
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor, as_completed
 from contextlib import contextmanager
 from dataclasses import dataclass
+from pathlib import Path
 
 import torch
 
@@ -22,7 +23,7 @@ from unlit.predict.full_size import usable_processors
 from unlit.predict.predictor import Predictor
 from unlit.predict.saving import Format, check_free, planned, save_photo
 from unlit.predict.small import Small, small_picture
-from unlit.predict.source import opened
+from unlit.predict.source import Photo, opened
 
 BATCH = 16
 """Photographs that go through a GPU together, at most."""
@@ -58,8 +59,14 @@ def decompose_files(
     *,
     input_encoding: Encoding | None = None,
     exact: bool = True,
+    early: Mapping[Path, Future[Photo]] | None = None,
 ) -> None:
-    """Decompose and save every photograph of `jobs`. What goes wrong with one is `told`, and the others are done."""
+    """Decompose and save every photograph of `jobs`. What goes wrong with one is `told`, and the others are done.
+
+    `early` has photographs that are being read already.
+    """
+    if not jobs:
+        return
     on_cpu = predictor.network.device.type == "cpu"
     workers = min(len(jobs), usable_processors() * (1 if on_cpu else 2))
     room = _Room(BYTES_AT_ONCE)
@@ -67,7 +74,8 @@ def decompose_files(
     def work(job: Job) -> None:
         check_saved(job, saving)
         with room.held(job.source.stat().st_size if job.source.exists() else 0):
-            photo = opened(job.source, input_encoding)
+            waiting = (early or {}).get(job.source)
+            photo = waiting.result() if waiting else opened(job.source, input_encoding)
             small = small_picture(photo.pixels, photo.alpha, predictor.size)
             said = batcher.said(small)
             threads = 1 if photo.pixels[..., 0].size < LARGE and workers > 1 else None
@@ -170,8 +178,3 @@ def _torch_threads(count: int | None) -> Iterator[None]:
         yield
     finally:
         torch.set_num_threads(before)
-
-
-def bad_input(error: Exception) -> bool:
-    """Return whether the input is to blame (exit code 2) rather than the machine (1)."""
-    return isinstance(error, ValueError)

@@ -1,0 +1,165 @@
+"""What `unlit decompose` does: every photograph and video that it is given, one line for each that cannot be done.
+
+Nothing heavy is imported at the top: while torch is on its way, which takes longer than many a photograph, a first file
+is read already.
+"""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Sequence
+from concurrent.futures import Future, ThreadPoolExecutor
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from unlit.image_io import Encoding
+from unlit.predict.files import Job, find_jobs
+from unlit.predict.source import Photo, opened
+
+if TYPE_CHECKING:
+    from rich.progress import Progress
+
+    from unlit.predict.network import Precision
+    from unlit.predict.saving import Format
+
+DONE, FAILED, WRONG = 0, 1, 2
+"""Exit codes."""
+
+
+@dataclass(frozen=True)
+class Options:
+    """What the command line says of every file alike; the fields are described there."""
+
+    format: Format
+    encoding: Encoding | None
+    bits: int | None
+    layers: bool
+    preview: bool
+    input_encoding: Encoding | None
+    exact: bool
+    weights: Path | None
+    device: str
+    size: int
+    precision: Precision
+    compiled: bool
+    force: bool
+    quiet: bool
+
+
+def decompose_sources(sources: Sequence[Path], out: Path, options: Options, *, recursive: bool) -> int:
+    """Decompose all that `sources` name into `out`, and return the exit code."""
+    _check_folder(out)
+    jobs, wrong = find_jobs(sources, out, recursive=recursive)
+    photos = [job for job in jobs if not job.is_video]
+    early = _early(photos[0], options) if len(photos) == 1 else {}
+    outcome = _Outcome(options.quiet)
+    for error in wrong:
+        outcome.tell(error)
+    if jobs:
+        _decompose(jobs, options, outcome, early)
+    return outcome.code
+
+
+def _early(job: Job, options: Options) -> dict[Path, Future[Photo]]:
+    """Begin to read the only photograph in a thread of its own."""
+    pool = ThreadPoolExecutor(1)
+    reading = {job.source: pool.submit(opened, job.source, options.input_encoding)}
+    pool.shutdown(wait=False)
+    return reading
+
+
+def _decompose(jobs: list[Job], options: Options, outcome: _Outcome, early: dict[Path, Future[Photo]]) -> None:
+    from unlit.predict.many import Saving, decompose_files
+    from unlit.predict.predictor import Predictor
+    from unlit.predict.saving import checked_bits
+
+    checked_bits(options.format, options.bits, layers=options.layers)
+    predictor = Predictor(
+        options.weights,
+        device=options.device,
+        size=options.size,
+        precision=options.precision,
+        compiled=options.compiled,
+    )
+    saving = Saving(options.format, options.encoding, options.bits, options.layers, options.preview, options.force)
+    photos, videos = ([job for job in jobs if job.is_video == kind] for kind in (False, True))
+    with _progress(options.quiet) as bar:
+        task = bar.add_task("photographs", total=len(photos), visible=bool(photos))
+
+        def told(job: Job, error: Exception | None) -> None:
+            bar.advance(task)
+            if error is not None:
+                outcome.tell(error, bar)
+            elif len(jobs) == 1:
+                outcome.say(f"{job.folder / job.stem}.unlit.json says what was written", bar)
+
+        decompose_files(
+            predictor,
+            photos,
+            saving,
+            told,
+            input_encoding=options.input_encoding,
+            exact=options.exact,
+            early=early,
+        )
+        for job in videos:
+            _decompose_video(job, predictor, options, outcome, bar)
+
+
+def _decompose_video(job: Job, predictor: Any, options: Options, outcome: _Outcome, bar: Progress) -> None:
+    from unlit.predict.video import decompose_video
+
+    task = bar.add_task(job.source.name.replace("[", r"\["), total=None)
+    try:
+        decompose_video(
+            predictor,
+            job.source,
+            job.folder,
+            job.stem,
+            force=options.force,
+            progress=lambda done, total: bar.update(task, completed=done, total=total),
+        )
+    except (ValueError, OSError, RuntimeError) as error:
+        outcome.tell(error, bar)
+
+
+class _Outcome:
+    """Says what goes wrong, one line each, and remembers how the command is to end."""
+
+    def __init__(self, quiet: bool) -> None:
+        self.code = DONE
+        self._quiet = quiet
+
+    def tell(self, error: BaseException, bar: Progress | None = None) -> None:
+        """Say what was wrong with one file."""
+        is_wrong = isinstance(error, ValueError)
+        self.code = max(self.code, WRONG) if is_wrong else FAILED if self.code == DONE else self.code
+        text = (str(error) or type(error).__name__).splitlines()[0]
+        self._print(f"unlit: {text}" if is_wrong else f"unlit: failed: {text}", bar)
+
+    def say(self, text: str, bar: Progress | None = None) -> None:
+        """Say something that is not wrong."""
+        if not self._quiet:
+            self._print(text, bar)
+
+    def _print(self, text: str, bar: Progress | None) -> None:
+        if bar is not None and not self._quiet:
+            bar.console.print(text, markup=False, highlight=False, soft_wrap=True)
+        else:
+            print(text, file=sys.stderr)
+
+
+def _progress(quiet: bool) -> Progress:
+    from rich.console import Console
+    from rich.progress import MofNCompleteColumn, Progress, TimeRemainingColumn
+
+    columns = (*Progress.get_default_columns()[:2], MofNCompleteColumn(), TimeRemainingColumn())
+    return Progress(*columns, console=Console(stderr=True, quiet=quiet), transient=True)
+
+
+def _check_folder(out: Path) -> None:
+    """Refuse, before any work, a place where results cannot go."""
+    existing = next(path for path in (out, *out.absolute().parents) if path.exists())
+    if not existing.is_dir():
+        raise ValueError(f"{existing} is not a folder; choose another place for the results")

@@ -1,0 +1,122 @@
+"""Videos: a steady reflectance, the changing light, frame by frame in bounded memory.
+
+`<stem>.reflectance.mp4` and `<stem>.shading.mp4` are for looking at, sRGB-encoded 8-bit H.264; `<stem>.unlit.json` says
+by which scale they were divided. Shapes: h x w pixels; a frame is (h, w, 3), linear.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable, Iterable, Iterator
+from dataclasses import dataclass
+from pathlib import Path
+
+import numpy as np
+import torch
+from numpy.typing import NDArray
+from torch.nn.functional import interpolate
+
+from unlit import __version__
+from unlit.color import floored_log, linear_to_srgb, srgb_to_linear
+from unlit.predict.predictor import Predictor
+from unlit.predict.saving import check_free
+from unlit.predict.small import small_picture
+from unlit.predict.source import Photo
+from unlit.predict.temporal import Memory, steadied
+from unlit.train.durable import replace_durably
+from unlit.video_io import read_video, video_info
+from unlit.video_writing import VideoWriter
+
+Progress = Callable[[int, int | None], None]
+"""Told how many of how many frames are done, if that is known."""
+
+SHADING_SCALE = 2.0
+"""Shadings are divided by this in the video: reflectances end at 1, and light may well be brighter."""
+
+DARKEST = 1e-3
+"""No surface reflects less: noise in the dark would, and light up the shading."""
+
+
+@dataclass(frozen=True)
+class FrameDecomposition:
+    """One frame of a video: `reflectance * shading` is the frame."""
+
+    reflectance: NDArray[np.float32]
+    """(h, w, 3), linear, steady over the frames."""
+    shading: NDArray[np.float32]
+    """(h, w, 3), linear: the light, and the camera's noise too, which is none of the surface's."""
+    changed: float
+    """The share of the frame that shows other things than the frames before."""
+
+
+def decompose_frames(
+    predictor: Predictor, frames: Iterable[NDArray[np.float32]], *, threads: int | None = None
+) -> Iterator[FrameDecomposition]:
+    """Yield the decomposition of linear frames (h, w, 3) of one size, one after the other."""
+    memory: Memory | None = None
+    for frame in frames:
+        photo = Photo(frame)
+        small = small_picture(frame, None, predictor.size)
+        said = predictor.said([small])[0]
+        found = predictor.finished(photo, small, said, threads=threads)
+        own = floored_log(torch.from_numpy(found.reflectance).permute(2, 0, 1), DARKEST)
+        own_small = interpolate(own[None], small.light.shape[1:], mode="bilinear", antialias=True)[0]
+        memory, changed = steadied(memory, own, own_small, small.light)
+        reflectance = memory.log_reflectance.clamp(min=float(np.log(DARKEST)), max=0.0).exp()
+        steady = reflectance.permute(1, 2, 0).contiguous().numpy()
+        yield FrameDecomposition(steady, frame / steady, float(changed.mean()))
+
+
+def decompose_video(
+    predictor: Predictor,
+    source: Path,
+    folder: Path,
+    stem: str,
+    *,
+    force: bool = False,
+    progress: Progress | None = None,
+) -> list[Path]:
+    """Decompose the video `source` into videos in `folder`, and return the paths written, the JSON file's last."""
+    paths = [folder / f"{stem}.{part}" for part in ("reflectance.mp4", "shading.mp4", "unlit.json")]
+    if not force:
+        check_free(paths)
+    folder.mkdir(parents=True, exist_ok=True)
+    info = video_info(source)
+    rate = info.frames / info.seconds if info.frames and info.seconds else 25.0
+    times: list[float] = []
+
+    def frames() -> Iterator[NDArray[np.float32]]:
+        for frame in read_video(source):
+            times.append(frame.index / rate if frame.time is None else frame.time)
+            whole = np.float32(np.iinfo(frame.pixels_srgb.dtype).max)
+            yield np.asarray(srgb_to_linear(frame.pixels_srgb / whole), np.float32)
+
+    changed = []
+    with VideoWriter(paths[0], rate=rate) as reflectances, VideoWriter(paths[1], rate=rate) as shadings:
+        for found in decompose_frames(predictor, frames()):
+            reflectances.write(_encoded(found.reflectance), times[-1])
+            shadings.write(_encoded(found.shading / np.float32(SHADING_SCALE)), times[-1])
+            changed.append(found.changed)
+            if progress:
+                progress(len(changed), info.frames)
+    content = {
+        "unlit": __version__,
+        "method": "network, steadied over time",
+        "video": stem,
+        "frames": len(changed),
+        "encoding": "srgb",
+        "bits": 8,
+        "weights": {"name": predictor.network.name, "sha256": predictor.network.sha256},
+        "files": {
+            paths[0].name: {"part": "reflectance", "scale": 1.0},
+            paths[1].name: {"part": "shading", "scale": SHADING_SCALE},
+        },
+        "changed": [round(share, 4) for share in changed],
+    }
+    replace_durably(paths[-1], (json.dumps(content, indent=1) + "\n").encode())
+    return paths
+
+
+def _encoded(light: NDArray[np.float32]) -> NDArray[np.uint8]:
+    words_u8: NDArray[np.uint8] = np.rint(255 * linear_to_srgb(light.clip(0, 1))).astype(np.uint8)
+    return words_u8

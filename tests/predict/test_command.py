@@ -1,0 +1,140 @@
+"""`unlit decompose`, `compare` and `export` as a user runs them."""
+
+from __future__ import annotations
+
+import inspect
+import json
+from pathlib import Path
+
+import numpy as np
+import pytest
+from numpy.typing import NDArray
+
+from tests.test_cli import run
+from unlit import cli
+from unlit.image_io import read_image, write_image
+from unlit.predict.export import onnx_card, run_onnx
+from unlit.predict.predictor import Predictor
+from unlit.predict.saving import load_parts
+
+
+@pytest.fixture
+def folder(tmp_path: Path, image: NDArray[np.float32]) -> Path:
+    """Three photographs of different kinds, and a file that is none."""
+    (tmp_path / "in" / "more").mkdir(parents=True)
+    write_image(tmp_path / "in" / "a.png", image)
+    write_image(tmp_path / "in" / "b.jpg", image[:, :50])
+    write_image(tmp_path / "in" / "more" / "c.exr", 3 * image)
+    (tmp_path / "in" / "broken.jpg").write_bytes(b"\xff\xd8\xff\xe0 no more")
+    return tmp_path / "in"
+
+
+def test_a_folder_is_done_and_a_bad_file_in_it_stops_no_other(
+    folder: Path, tmp_path: Path, weights: Path, capfd: pytest.CaptureFixture[str]
+) -> None:
+    out = tmp_path / "out"
+    assert run("decompose", folder, "--out", out, "--weights", weights, "--recursive") == 2
+    said = [line for line in capfd.readouterr().err.splitlines() if line.startswith("unlit:")]
+    assert len(said) == 1
+    assert "broken.jpg" in said[0]
+    for name, source in (("a", "a.png"), ("b", "b.jpg"), ("more/c", "more/c.exr")):
+        parts = load_parts(out / f"{name}.unlit.json")
+        image = read_image(folder / source).pixels
+        assert parts["reflectance"].shape == image.shape
+        assert np.abs(parts["reflectance"] * parts["shading"] - image).mean() < 0.03
+    assert not (out / "broken.unlit.json").exists()
+
+
+def test_results_are_not_overwritten_unless_forced(
+    folder: Path, tmp_path: Path, weights: Path, capfd: pytest.CaptureFixture[str]
+) -> None:
+    command = ("decompose", folder / "a.png", "--out", tmp_path / "out", "--weights", weights, "--quiet")
+    assert run(*command) == 0
+    assert capfd.readouterr().err == ""
+    (tmp_path / "out" / "a.shading.png").write_bytes(b"mine")
+    assert run(*command) == 2
+    assert "--force" in capfd.readouterr().err
+    assert (tmp_path / "out" / "a.shading.png").read_bytes() == b"mine"
+    assert run(*command, "--force") == 0
+    assert (tmp_path / "out" / "a.shading.png").stat().st_size > 100
+
+
+def test_options_reach_the_files(folder: Path, tmp_path: Path, weights: Path) -> None:
+    out = tmp_path / "out"
+    common = ("decompose", folder / "a.png", "--out", out, "--weights", weights, "--quiet", "--force")
+    assert run(*common, "--format", "tiff", "--linear", "--bits", 16) == 0
+    assert read_image(out / "a.reflectance.tiff").encoding == "linear"
+    assert read_image(out / "a.reflectance.tiff").bits == 16
+    assert run(*common, "--format", "exr", "--layers", "--preview") == 0
+    assert (out / "a.unlit.exr").exists()
+    assert (out / "a.preview.jpg").exists()
+    assert run(*common, "--no-exact") == 0
+    assert json.loads((out / "a.unlit.json").read_text())["exact"] is False
+
+
+@pytest.mark.parametrize(
+    ("arguments", "said"),
+    [
+        (["decompose", "none.jpg", "--out", "OUT"], "none.jpg"),
+        (["decompose", "A", "--out", "A"], "not a folder"),
+        (["decompose", "A", "--out", "OUT", "--linear", "--encoding", "srgb"], "contradict"),
+        (["decompose", "A", "--out", "OUT", "--bits", "32"], "32 bits"),
+        (["decompose", "A", "--out", "OUT", "--size", "3"], "size"),
+        (["decompose", "A", "--out", "OUT", "--weights", "none.safetensors"], "none.safetensors"),
+        (["decompose", "A", "--out", "OUT", "--device", "abacus"], "abacus"),
+        (["compare", "A", "--out", "OUT/sheet.png"], "--method"),
+        (["compare", "A", "--out", "OUT/sheet.png", "--method", "magic"], "magic"),
+        (["compare", "A", "--out", "A", "--method", "retinex-color"], "exists already"),
+        (["export", "--out", "A"], "exists already"),
+    ],
+)
+def test_wrong_usage_gets_one_line_and_exit_code_2(
+    arguments: list[str], said: str, folder: Path, tmp_path: Path, weights: Path, capfd: pytest.CaptureFixture[str]
+) -> None:
+    places = {"A": str(folder / "a.png")}
+    words = [places.get(word, word.replace("OUT", str(tmp_path / "out"))) for word in arguments]
+    if "--weights" not in words and words[0] != "compare":
+        words += ["--weights", str(weights)]
+    assert run(*words) == 2
+    lines = [line for line in capfd.readouterr().err.splitlines() if line.startswith("unlit:")]
+    assert len(lines) == 1
+    assert said in lines[0]
+
+
+def test_a_sheet_compares_methods(folder: Path, tmp_path: Path, weights: Path) -> None:
+    sheet = tmp_path / "deep" / "sheet.png"
+    methods = ("--method", "retinex-color", "--method", weights, "--method", "constant-shading")
+    assert run("compare", folder / "a.png", "--out", sheet, *methods) == 0
+    pixels = read_image(sheet).pixels
+    assert pixels.shape[1] == 3 * 90 + 4 * 6
+    rows = 26 + 3 * (26 + 60 + 6)
+    assert pixels.shape[0] == rows
+    first, third = pixels[52:112, 6:96], pixels[52 + 2 * 92 : 112 + 2 * 92, 6:96]
+    np.testing.assert_array_equal(first, third)  # the photograph, in each row
+    flat = pixels[52 + 2 * 92 : 112 + 2 * 92, 6 + 2 * 96 : 96 + 2 * 96]
+    assert np.ptp(flat) < 1e-3  # shading that is constant
+
+
+def test_an_exported_network_says_the_same_elsewhere(tmp_path: Path, predictor: Predictor, weights: Path) -> None:
+    pytest.importorskip("onnxruntime", reason="needs the extra onnx")
+    path = tmp_path / "little.onnx"
+    assert run("export", "--out", path, "--weights", weights) == 0
+    content = path.read_bytes()
+    assert json.loads(onnx_card(content))["sha256"] == predictor.network.sha256
+    import torch
+
+    images = torch.rand(1, 3, 128, 256, generator=torch.Generator().manual_seed(5))
+    with torch.inference_mode():
+        ours = predictor.network.module(images)
+    log_reflectance, log_shading, light_color = run_onnx(content, images.numpy())
+    np.testing.assert_allclose(log_reflectance, ours.log_reflectance, atol=1e-3)
+    np.testing.assert_allclose(log_shading, ours.log_shading, atol=1e-3)
+    np.testing.assert_allclose(light_color, ours.light_color, atol=1e-3)
+
+
+def test_the_command_line_has_the_defaults_of_the_functions_it_calls() -> None:
+    options = inspect.signature(cli.decompose).parameters
+    predictor = inspect.signature(Predictor).parameters
+    for name in ("weights", "device", "size", "precision", "compiled"):
+        assert options[name].default == predictor[name].default, name
+    assert options["exact"].default == inspect.signature(Predictor.decompose).parameters["exact"].default
