@@ -139,8 +139,13 @@ def test_small_pictures_are_small_and_show_what_is_valid() -> None:
     np.testing.assert_array_equal(small(1024 * picture, mask), shown)  # its own scale
     assert small(np.full((5, 2000), np.nan)).shape == (1, 200, 3)
     truth = Split(picture, picture[..., 0])
-    row = row_of(Case("a", (Picture("a", picture.astype(np.float32)),), truth), Split(picture, None))
+    picture_of = Picture("a", picture.astype(np.float32))
+    row = row_of(Case("a", (picture_of,), truth), [Split(picture, None)])
     assert list(row.pictures) == ["image", "reflectance", "true reflectance", "true shading"]
+    frames = row_of(Case("a", (picture_of,) * 5, None), [Split(k * picture, None) for k in range(5)])
+    names = ("first", "middle", "last")
+    assert list(frames.pictures) == [*(f"{n} frame" for n in names), *(f"reflectance, {n}" for n in names)]
+    assert [frames.pictures[f"reflectance, {n}"].any() for n in names] == [False, True, True]
 
 
 def test_the_truth_of_a_set_made_here_scores_as_people_would(tmp_path: Path) -> None:

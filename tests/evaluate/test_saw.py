@@ -57,14 +57,14 @@ def test_average_precision_is_its_definition(way: Way) -> None:
 
 
 def test_values_exactly_at_a_threshold_are_not_below_it() -> None:
-    # A horizontal ramp of log shading whose gradient, 8 a pixel's step, is the tenth threshold exactly.
-    level = thresholds("paper")[10]
-    shading = np.exp(np.arange(6) * level / 8)[None].repeat(6, 0)
-    gradient = gradient_magnitude(np.log(np.maximum(shading, 1e-4)))
-    labels = np.full((6, 6), 100, np.uint8)
-    labels[2, 2] = 2
-    table = confusion(shading, labels, np.zeros((6, 6, 3)), "paper")
-    assert table[:, 2].tolist() == [float(gradient[2, 2] < t) for t in thresholds("paper")] + [1.0]
+    # Ramps of 1 and of 2 a pixel: normalised, the gradient of the first is one half, and so is one of the thresholds.
+    shading = np.concatenate([np.arange(20.0), 20 + 2 * np.arange(20.0)])[None].repeat(20, 0)
+    labels = np.full((20, 40), 100, np.uint8)
+    labels[10, 8] = 2
+    levels = thresholds("original")
+    table = confusion(shading, labels, np.zeros((20, 40, 3)), "original")
+    assert 0.5 in levels
+    assert table[:-1, 2].tolist() == [float(level > 0.5) for level in levels]
 
 
 def test_perfect_shading_has_an_average_precision_of_nearly_one() -> None:
@@ -228,9 +228,10 @@ def test_lists_that_name_paths_and_missing_folders_are_refused(tmp_path: Path) -
     with pytest.raises(ValueError, match="saw_splits"):
         _ = SawBenchmark(tmp_path).ids
     write_saw(tmp_path)
-    np.save(tmp_path / "saw_splits" / "test_ids.npy", np.array(["../../etc"]))
-    with pytest.raises(ValueError, match="etc"):
-        _ = SawBenchmark(tmp_path).ids
+    for odd in ("../../etc", "a/../../etc", "a\\etc", ""):
+        np.save(tmp_path / "saw_splits" / "test_ids.npy", np.array(["1", odd]))
+        with pytest.raises(ValueError, match="names the photograph"):
+            _ = SawBenchmark(tmp_path).ids
     (tmp_path / "saw_pixel_labels" / "saw_data-other").mkdir()
     with pytest.raises(ValueError, match="2 sets of labels"):
         SawBenchmark(tmp_path, "train").read("2")

@@ -171,7 +171,7 @@ def tried(benchmark: Benchmark, case: Case, method: Method, settings: RunSetting
             raise ValueError(f"{case.id}: {odd[0]} is no finite number; look at the result")
     except Exception as error:  # as above
         return Trial(None, _reason(error))
-    return Trial(outcome, "", _is_resized(given, case), seconds, row_of(case, splits[0]))
+    return Trial(outcome, "", _is_resized(given, case), seconds, row_of(case, splits))
 
 
 def _is_resized(given: list[Split], case: Case) -> bool:

@@ -5,6 +5,7 @@ Shapes: h x w pixels.
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -29,13 +30,24 @@ class Row:
     """(h, w, 3) bytes, sRGB-encoded, each with its own scale: which brings its 99th percentile to 0.9."""
 
 
-def row_of(case: Case, split: Split) -> Row:
-    """Return the first picture of a case and its parts, and those of the truth where the benchmark has them."""
-    picture = case.pictures[0]
+def row_of(case: Case, splits: Sequence[Split]) -> Row:
+    """Return a case's picture and its parts, and those of the truth where it is known; or some frames of a sequence."""
+    if len(splits) > 1:
+        return _frames_row(case, splits)
+    (picture,), (split,) = case.pictures, splits
     shown: dict[str, Any] = {"image": picture.image, "reflectance": split.reflectance, "shading": split.shading}
     shown |= {f"true {part}": getattr(case.truth, part, None) for part in ("reflectance", "shading")}
-    valid = picture.mask
-    return Row({name: small(values, valid) for name, values in shown.items() if values is not None})
+    return Row({name: small(values, picture.mask) for name, values in shown.items() if values is not None})
+
+
+def _frames_row(case: Case, splits: Sequence[Split]) -> Row:
+    """Return the first, middle and last frame, and what was made of each: reflectances should look the same."""
+    places = {"first": 0, "middle": len(splits) // 2, "last": len(splits) - 1}
+    shown: dict[str, Any] = {f"{name} frame": case.pictures[k].image for name, k in places.items()}
+    shown |= {f"reflectance, {name}": splits[k].reflectance for name, k in places.items()}
+    masks = [case.pictures[k].mask for k in places.values()] * 2
+    pairs = zip(shown.items(), masks, strict=True)
+    return Row({name: small(values, mask) for (name, values), mask in pairs if values is not None})
 
 
 def small(values: Values, mask: NDArray[np.bool_] | None = None) -> Small:
