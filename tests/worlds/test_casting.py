@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import numpy as np
 import torch
 
 from tests.worlds.example import generator, light, placed, random_lights, shapes, together, turned, uniform, waves
@@ -60,7 +61,7 @@ def test_what_is_left_out_blocks_no_ray_to_the_light() -> None:
         casts = casting(scene, lights)
         sky = sky_table(lights.sky)
         for number in range(len(lights.kind)):
-            for shape in torch.nonzero(~casts[number])[:, 0].tolist():
+            for shape in np.nonzero(~casts[number])[0].tolist():
                 left_out += 1
                 rest = [m for i, m in enumerate(maps) if i != shape]
                 others = torch.cat([m[:, :3] @ uniform(source, -0.5, 0.5, 3, 40) + m[:, 3:] for m in rest], 1)

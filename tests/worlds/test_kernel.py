@@ -31,7 +31,7 @@ from unlit.worlds.description import LightKind, Lights, ShapeKind, Shapes
 from unlit.worlds.intersection import geometry, nearest
 from unlit.worlds.nvrtc import CompilationError, compiled
 from unlit.worlds.render import irradiance, primary_hits, render
-from unlit.worlds.render_kernel import MOST_LIGHTS, MOST_SHAPES, SOURCE, is_available, kernel_nearest
+from unlit.worlds.render_kernel import MOST_LIGHTS, MOST_SHAPES, SOURCE, is_available, kernel_hits
 
 DEVICES = ["cpu", pytest.param("cuda", marks=pytest.mark.gpu)]
 
@@ -79,6 +79,10 @@ def test_both_forms_see_the_same(device: torch.device) -> None:
     met = same & (readable.shape >= 0)
     assert torch.allclose(fast.depth[0, met], readable.depth[0, met], rtol=1e-4)
     assert torch.equal(fast.mask, readable.mask)
+    for name in ("position", "normal", "object_position", "object_normal"):
+        a, b = getattr(fast, name), getattr(readable, name)
+        close = (a - b).abs().amax(0) < 1e-3
+        assert float(close.float().mean()) > 0.995, name
 
 
 @pytest.mark.parametrize("kind", list(ShapeKind))
@@ -90,8 +94,8 @@ def test_both_forms_meet_each_kind_of_shape(device: torch.device, kind: ShapeKin
     direction = torch.nn.functional.normalize(uniform(source, -1, 1, 3, 4000) - origin, dim=0)
     direction[:, :40] = torch.tensor([[0.0], [0.0], [-1.0]])  # along an axis, where divisions are by zero
     t, index = nearest(geometry(scene), origin, direction)
-    fast_t, fast_index = kernel_nearest(scene, origin.to(device), direction.to(device))
-    same = fast_index.cpu() == index
+    fast = kernel_hits(scene, origin.to(device), direction.to(device))
+    fast_t, same = fast.distance, fast.index.cpu() == index
     assert float(same.float().mean()) > 0.998
     assert torch.allclose(fast_t.cpu()[same], t[same], rtol=1e-4, atol=1e-5)
     assert int((index >= 0).sum()) > 500

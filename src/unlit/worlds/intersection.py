@@ -11,7 +11,9 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import dataclass
 
+import numpy as np
 import torch
+from numpy.typing import NDArray
 from torch import Tensor
 
 from unlit.worlds.description import ShapeKind, Shapes
@@ -36,16 +38,20 @@ class Geometry:
 
 def geometry(shapes: Shapes) -> Geometry:
     """Return `shapes` with their inverse maps, grouped by kind."""
-    to_world = shapes.to_world.double()  # thin shapes have maps whose inverse float32 would spoil
-    inverse = torch.linalg.inv(to_world[:, :, :3])
-    to_object = torch.cat([inverse, -inverse @ to_world[:, :, 3:]], 2).float()
     kinds = shapes.kind.tolist()
     groups = tuple(
         (kind, torch.tensor([i for i, other in enumerate(kinds) if other == kind], device=shapes.kind.device))
         for kind in ShapeKind
         if kind in kinds
     )
-    return Geometry(shapes, to_object, groups)
+    return Geometry(shapes, torch.from_numpy(inverse_maps(shapes)).float().to(shapes.to_world.device), groups)
+
+
+def inverse_maps(shapes: Shapes) -> NDArray[np.float64]:
+    """Return the maps from the world to each shape's own space, (n, 3, 4)."""
+    to_world = shapes.to_world.detach().cpu().numpy().astype(np.float64)  # thin shapes need the digits
+    inverse = np.linalg.inv(to_world[:, :, :3])
+    return np.concatenate([inverse, -inverse @ to_world[:, :, 3:]], 2)
 
 
 def nearest(scene: Geometry, origin: Tensor, direction: Tensor) -> tuple[Tensor, Tensor]:

@@ -13,15 +13,15 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from typing import Literal
 
+import numpy as np
 import torch
 from torch import Tensor
 
 from unlit.worlds.description import Camera, LightBasis, LightKind, Lights, Shapes
 from unlit.worlds.intersection import (
-    Geometry,
     geometry,
     nearest,
     object_normals,
@@ -30,7 +30,7 @@ from unlit.worlds.intersection import (
 )
 from unlit.worlds.path import reference_irradiance
 from unlit.worlds.placement import shapes_on
-from unlit.worlds.render_kernel import MOST_SHAPES, is_available, kernel_irradiance, kernel_nearest
+from unlit.worlds.render_kernel import MOST_SHAPES, Met, is_available, kernel_hits, kernel_irradiance
 
 Form = Literal["auto", "reference", "kernel"]
 """Which code renders: the readable one, the fast one, or the fast one where it can."""
@@ -71,15 +71,14 @@ def primary_hits(
     check_shapes(shapes)
     check_size(size)
     device = device or shapes.to_world.device
-    scene = geometry(shapes_on(shapes, device))
     direction, axis = camera_rays(camera, size, device)
-    origin = torch.tensor(camera.position, device=device)[:, None].expand_as(direction)
-    if _is_fast(form, device, shapes):
-        distance, index = kernel_nearest(shapes, origin, direction)
-    else:
-        distance, index = nearest(scene, origin, direction)
-    hits = _hits(scene, origin, direction, distance, index, size)
-    return replace(hits, depth=hits.depth * (direction * axis[:, None]).sum(0).reshape(1, *size))
+    origin = torch.tensor(camera.position).to(device, non_blocking=True)[:, None].expand_as(direction)
+    look = kernel_hits if _is_fast(form, device, shapes) else _reference_hits
+    met = look(shapes, origin, direction)
+    position, normal, object_position, object_normal = met.vectors.reshape(4, 3, *size)
+    depth = met.distance * (direction * axis[:, None]).sum(0)
+    index = met.index.reshape(size)
+    return Hits(index, position, normal, object_position, object_normal, depth.reshape(1, *size))
 
 
 def irradiance(
@@ -156,29 +155,28 @@ def _is_fast(form: Form, device: torch.device, shapes: Shapes) -> bool:
 def camera_rays(camera: Camera, size: tuple[int, int], device: torch.device) -> tuple[Tensor, Tensor]:
     """Return the directions (3, h·w), of length one, through the pixels' centers, and the camera's axis (3,)."""
     h, w = size
-    position, target = (torch.tensor(v, dtype=torch.float64) for v in (camera.position, camera.target))
-    axis = target - position
-    if not axis.norm() > 0:
+    axis = np.subtract(camera.target, camera.position)
+    if not np.linalg.norm(axis) > 0:
         raise ValueError(f"the camera is where it looks, {camera.position}: move one of the two")
-    axis = axis / axis.norm()
-    right = torch.linalg.cross(axis, torch.tensor([0.0, 0.0, 1.0], dtype=torch.float64))
-    if right.norm() < 1e-6:  # looking straight up or down: any side will do
-        right = torch.tensor([1.0, 0.0, 0.0], dtype=torch.float64)
-    right = right / right.norm()
-    down = torch.linalg.cross(axis, right)
+    axis = axis / np.linalg.norm(axis)
+    right = np.cross(axis, [0.0, 0.0, 1.0])
+    if np.linalg.norm(right) < 1e-6:  # looking straight up or down: any side will do
+        right = np.array([1.0, 0.0, 0.0])
+    right = right / np.linalg.norm(right)
     reach = math.tan(camera.view / 2)
-    y = ((torch.arange(h, dtype=torch.float64) + 0.5) * 2 / h - 1) * reach
-    x = ((torch.arange(w, dtype=torch.float64) + 0.5) * 2 / w - 1) * reach * w / h
-    direction = axis[:, None, None] + down[:, None, None] * y[:, None] + right[:, None, None] * x
-    direction = direction / direction.norm(dim=0)
-    return direction.reshape(3, h * w).to(device, torch.float32), axis.to(device, torch.float32)
+    vectors = torch.from_numpy(np.stack([axis, np.cross(axis, right) * reach, right * (reach * w / h)]))
+    forward, down, across = vectors.to(device, non_blocking=True)[:, :, None, None]
+    y, x = ((torch.arange(side, dtype=torch.float64, device=device) + 0.5) * (2 / side) - 1 for side in size)
+    direction = forward + down * y[:, None] + across * x
+    direction = direction / (direction * direction).sum(0).sqrt()
+    return direction.reshape(3, h * w).float(), forward[:, 0, 0].float()
 
 
 def check_shapes(shapes: Shapes) -> None:
     """Refuse shapes that cannot be rendered."""
     if len(shapes.kind) == 0:
         raise ValueError("a scene without shapes has nothing to see: give it at least one")
-    if not bool((torch.linalg.det(shapes.to_world[:, :, :3].double()).abs() > 1e-18).all()):
+    if not (np.abs(np.linalg.det(shapes.to_world[:, :, :3].double().cpu().numpy())) > 1e-18).all():
         raise ValueError("a shape is flat: its map to the world cannot be inverted; give every axis some length")
 
 
@@ -199,9 +197,10 @@ def check_size(size: tuple[int, int]) -> None:
         raise ValueError(f"a picture of {size[0]} x {size[1]} has no pixels: both sides must be at least 1")
 
 
-def _hits(
-    scene: Geometry, origin: Tensor, direction: Tensor, distance: Tensor, index: Tensor, size: tuple[int, int]
-) -> Hits:
+def _reference_hits(shapes: Shapes, origin: Tensor, direction: Tensor) -> Met:
+    """What rays (3, r) meet, by the readable form."""
+    scene = geometry(shapes_on(shapes, origin.device))
+    distance, index = nearest(scene, origin, direction)
     met = index >= 0
     position = torch.where(met, origin + direction * torch.where(met, distance, 0), 0)
     shape = index.clamp_min(0)
@@ -209,5 +208,4 @@ def _hits(
     inner = object_normals(scene, shape, at) * met
     normal = world_normals(scene, shape, inner)
     normal = torch.where((normal * direction).sum(0) > 0, -normal, normal) * met
-    position, normal, at, inner = (vector.reshape(3, *size) for vector in (position, normal, at, inner))
-    return Hits(index.reshape(size), position, normal, at, inner, distance.reshape(1, *size))
+    return Met(distance, index, torch.stack([position, normal, at, inner]))

@@ -54,6 +54,7 @@ FN V sub(V a, V b) { return vec(a.x - b.x, a.y - b.y, a.z - b.z); }
 FN V scaled(V a, float s) { return vec(a.x * s, a.y * s, a.z * s); }
 FN float dot(V a, V b) { return a.x * b.x + a.y * b.y + a.z * b.z; }
 FN V at(const float *p) { return vec(p[0], p[1], p[2]); }
+FN float sign_of(float x) { return x < 0 ? -1.0f : 1.0f; }
 FN float square(float x) { return x * x; }
 FN float safe_acos(float x) { return acosf(fminf(fmaxf(x, -1), 1)); }
 // Fast mathematics makes sinf and cosf coarse; where two large numbers are subtracted that is too coarse.
@@ -250,11 +251,11 @@ FN V object_normal(const Scene *scene, const float *shape, V p) {
   float radius = sqrtf(p.x * p.x + p.y * p.y);
   if (kind == SPHERE) return p;
   if (kind == QUAD) return vec(0, 0, 1);
-  if (kind == CYLINDER) return fabsf(p.z) > radius ? vec(0, 0, p.z) : vec(p.x, p.y, 0);
+  if (kind == CYLINDER) return fabsf(p.z) > radius ? vec(0, 0, sign_of(p.z)) : vec(p.x, p.y, 0);
   if (kind == CONE) return p.z + 1 < (1 - p.z) * 0.5f - radius ? vec(0, 0, -1) : vec(p.x, p.y, radius * 0.5f);
   if (kind == BOX) {
     float x = fabsf(p.x), y = fabsf(p.y), z = fabsf(p.z);
-    return x >= y && x >= z ? vec(p.x, 0, 0) : y >= z ? vec(0, p.y, 0) : vec(0, 0, p.z);
+    return x >= y && x >= z ? vec(sign_of(p.x), 0, 0) : y >= z ? vec(0, sign_of(p.y), 0) : vec(0, 0, sign_of(p.z));
   }
   return terrain_normal(scene->heights + (int)shape[20] * scene->side * scene->side, scene->side, p);
 }
@@ -585,6 +586,27 @@ FN void shade_pixel(const Scene *scene, const Settings *set, int seed, int pixel
   shade(scene, set, s, key, list, beam_list, result + pixel, pixels);
 }
 
+// ---- one ray: what it meets, and there position and normal in the world and in the shape's own space
+
+FN void put(float *planes, int stride, int i, V v) { planes[i] = v.x, planes[stride + i] = v.y, planes[2 * stride + i] = v.z; }
+
+FN void see(const Scene *scene, int ray, int rays, const float *origins, const float *directions, float *distance,
+            int *index, float *vectors) {
+  V o = plane_vector(origins, rays, ray), d = plane_vector(directions, rays, ray);
+  int which;
+  float t = nearest(scene, 0, scene->n, o, d, &which);
+  distance[ray] = t, index[ray] = which;
+  if (which < 0) return;
+  const float *shape = scene->shapes + which * SHAPE_FLOATS;
+  V p = add(o, scaled(d, t)), inner = placed(shape, p), inner_normal = object_normal(scene, shape, inner);
+  V normal = world_normal(shape, inner_normal);
+  if (dot(normal, d) > 0) normal = scaled(normal, -1);
+  put(vectors, rays, ray, p);
+  put(vectors + 3 * rays, rays, ray, normal);
+  put(vectors + 6 * rays, rays, ray, inner);
+  put(vectors + 9 * rays, rays, ray, inner_normal);
+}
+
 // ---- entrances; `sizes` are n, k, side, sky_side, pixels, samples, paths, bounces, seed, first_light, and the six steps
 
 FN Scene scene_of(const float *shapes, const float *hulls, const float *lights, const Index *casters, const float *heights,
@@ -597,6 +619,11 @@ FN Scene scene_of(const float *shapes, const float *hulls, const float *lights, 
   s.sky_columns = s.sky_rows + side;
   s.sky = s.sky_columns + 2 * side * side;
   s.n = sizes[0], s.k = sizes[1], s.side = sizes[2], s.sky_side = side;
+  return s;
+}
+
+FN Scene bare_scene(const float *shapes, const float *heights, const int *sizes) {
+  Scene s = {shapes, 0, 0, heights, 0, 0, 0, 0, 0, sizes[0], 0, sizes[2], 0};
   return s;
 }
 
@@ -629,18 +656,15 @@ extern "C" __global__ void __launch_bounds__(BLOCK) unlit_irradiance(
   shade_pixel(&scene, &set, sizes[8], pixel, pixels, points, normals, shaded, list, list + n, result);
 }
 
-extern "C" __global__ void __launch_bounds__(BLOCK) unlit_nearest(
+extern "C" __global__ void __launch_bounds__(BLOCK) unlit_hits(
     const float *shapes, const float *heights, const int *sizes, const float *origins, const float *directions,
-    float *distance, int *index) {
+    float *distance, int *index, float *vectors) {
   extern __shared__ float own[];
-  Scene scene;
-  scene.n = sizes[0], scene.side = sizes[2], scene.shapes = own, scene.heights = heights;
-  int rays = sizes[4], ray = blockIdx.x * BLOCK + threadIdx.x;
-  for (int i = threadIdx.x; i < scene.n * SHAPE_FLOATS; i += BLOCK) own[i] = shapes[i];
+  int n = sizes[0], rays = sizes[4], ray = blockIdx.x * BLOCK + threadIdx.x;
+  for (int i = threadIdx.x; i < n * SHAPE_FLOATS; i += BLOCK) own[i] = shapes[i];
   __syncthreads();
-  if (ray >= rays) return;
-  V o = plane_vector(origins, rays, ray), d = plane_vector(directions, rays, ray);
-  distance[ray] = nearest(&scene, 0, scene.n, o, d, index + ray);
+  Scene scene = bare_scene(own, heights, sizes);
+  if (ray < rays) see(&scene, ray, rays, origins, directions, distance, index, vectors);
 }
 #else
 extern "C" void unlit_irradiance(const float *shapes, const float *hulls, const float *lights, const Index *casters,
@@ -654,13 +678,10 @@ extern "C" void unlit_irradiance(const float *shapes, const float *hulls, const 
       shade_pixel(&scene, &set, sizes[8], pixel, sizes[4], points, normals, shaded, lists, lists + sizes[0], result);
 }
 
-extern "C" void unlit_nearest(const float *shapes, const float *heights, const int *sizes, const float *origins,
-                              const float *directions, float *distance, int *index, int first, int last) {
-  Scene scene;
-  scene.n = sizes[0], scene.side = sizes[2], scene.shapes = shapes, scene.heights = heights;
-  for (int ray = first; ray < last; ray++) {
-    V o = plane_vector(origins, sizes[4], ray), d = plane_vector(directions, sizes[4], ray);
-    distance[ray] = nearest(&scene, 0, scene.n, o, d, index + ray);
-  }
+extern "C" void unlit_hits(const float *shapes, const float *heights, const int *sizes, const float *origins,
+                           const float *directions, float *distance, int *index, float *vectors, int first, int last) {
+  Scene scene = bare_scene(shapes, heights, sizes);
+  for (int ray = first; ray < last; ray++)
+    see(&scene, ray, sizes[4], origins, directions, distance, index, vectors);
 }
 #endif

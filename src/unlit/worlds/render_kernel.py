@@ -13,19 +13,20 @@ import shutil
 import subprocess
 import tempfile
 from concurrent.futures import ThreadPoolExecutor
+from dataclasses import dataclass
 from functools import cache
 from pathlib import Path
 
+import numpy as np
 import torch
 from torch import Tensor
 
 from unlit.worlds.description import Lights, Shapes
 from unlit.worlds.nvrtc import CompilationError, Kernel, load_kernels
-from unlit.worlds.placement import shapes_on
-from unlit.worlds.render_packing import Packed, packed, packed_shapes, sizes
+from unlit.worlds.render_packing import Packed, on_device, packed, packed_heights, packed_shapes, sizes
 
 SOURCE = Path(__file__).with_name("render_kernel.cu")
-NAMES = ("unlit_irradiance", "unlit_nearest")
+NAMES = ("unlit_irradiance", "unlit_hits")
 MOST_LIGHTS = 16
 """As the source has it; more are rendered in several launches."""
 MOST_SHAPES = 320
@@ -67,38 +68,48 @@ def kernel_irradiance(
     result = torch.zeros(len(lights.kind), 3, h * w, device=device)
     for first in range(0, len(lights.kind), MOST_LIGHTS):
         part = scene.lights_between(first, first + MOST_LIGHTS)
-        numbers = sizes(part, h * w, samples, paths, bounces, seed, first)
-        arrays = [*part.to(device).arrays, numbers.to(device), *inputs, result[first : first + MOST_LIGHTS]]
+        arrays = [*vars(part).values(), sizes(part, h * w, samples, paths, bounces, seed, first)]
+        tensors = [*on_device(arrays, device), *inputs, result[first : first + MOST_LIGHTS]]
         if device.type == "cuda":
-            _cuda_kernels(device)[NAMES[0]](-(-h * w // (BLOCK // LANES)), BLOCK, _shared_bytes(part), *arrays)
+            _cuda_kernels(device)[NAMES[0]](-(-h * w // (BLOCK // LANES)), BLOCK, _shared_bytes(part), *tensors)
         else:
-            _run_on_cpu(_library().unlit_irradiance, arrays, h * w, lists=2 * len(scene.shapes))
+            _run_on_cpu(_library().unlit_irradiance, tensors, h * w, lists=2 * len(scene.shapes))
     return result.reshape(-1, 3, h, w)
 
 
-def kernel_nearest(shapes: Shapes, origin: Tensor, direction: Tensor) -> tuple[Tensor, Tensor]:
-    """Return distance and index (r,) of the first shape along rays (3, r), as `intersection.nearest` does."""
-    device = origin.device
-    host = shapes_on(shapes, torch.device("cpu"))
-    table = packed_shapes(host)
-    heights = host.heights.float().contiguous() if host.heights.numel() else torch.zeros(1, 1, 1)
-    rays = origin.shape[1]
-    numbers = torch.tensor([len(table), 0, heights.shape[-1], 0, rays], dtype=torch.int32)
+@dataclass(frozen=True)
+class Met:
+    """What rays meet."""
+
+    distance: Tensor
+    """(r,), infinite where there is nothing."""
+    index: Tensor
+    """(r,) int64: the shape, −1 for none."""
+    vectors: Tensor
+    """(4, 3, r): position and normal (towards the ray's origin) in the world, then both in the shape's own space."""
+
+
+def kernel_hits(shapes: Shapes, origin: Tensor, direction: Tensor) -> Met:
+    """Return what rays (3, r) meet first, as `intersection.nearest` and what follows it in `render.py` do."""
+    device, rays = origin.device, origin.shape[1]
+    table, heights = packed_shapes(shapes), packed_heights(shapes)
+    numbers = np.array([len(table), 0, heights.shape[-1], 0, rays], np.int32)
     distance = torch.empty(rays, device=device)
     index = torch.empty(rays, dtype=torch.int32, device=device)
-    arrays = [table, heights, numbers, origin.float(), direction.float()]
-    arrays = [*(array.to(device).contiguous() for array in arrays), distance, index]
+    vectors = torch.zeros(4, 3, rays, device=device)
+    inputs = on_device([table, heights, numbers], device)
+    tensors = [*inputs, origin.float().contiguous(), direction.float().contiguous(), distance, index, vectors]
     if device.type == "cuda":
-        _cuda_kernels(device)[NAMES[1]](-(-rays // BLOCK), BLOCK, table.numel() * 4, *arrays)
+        _cuda_kernels(device)[NAMES[1]](-(-rays // BLOCK), BLOCK, table.nbytes, *tensors)
     else:
-        _run_on_cpu(_library().unlit_nearest, arrays, rays)
-    return torch.where(distance < FAR, distance, torch.inf), index.long()
+        _run_on_cpu(_library().unlit_hits, tensors, rays)
+    return Met(torch.where(distance < FAR, distance, torch.inf), index.long(), vectors)
 
 
 def _shared_bytes(scene: Packed) -> int:
     """The memory that a block's threads share: shapes, lights, casters, and two lists for each warp."""
     n, k = len(scene.shapes), len(scene.lights)
-    return 4 * (scene.shapes.numel() + scene.lights.numel()) + 2 * (k * (n + 1) + 2 * n * (BLOCK // LANES))
+    return 4 * (scene.shapes.size + scene.lights.size) + 2 * (k * (n + 1) + 2 * n * (BLOCK // LANES))
 
 
 @cache
