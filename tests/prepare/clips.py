@@ -49,7 +49,7 @@ def light(paint: Array, k: int, m: int, strength: float = 1.0) -> Array:
     warmth = strength * 0.35 * np.cos(2 * np.pi * hour)
     color = np.array([1 + warmth, 1.0, 1 - warmth])
     level = 0.75 * (1 - 0.8 * strength * abs(2 * hour - 1) ** 2)
-    return (level * slope * shadow)[..., None].astype(np.float32) * color.astype(np.float32)
+    return np.asarray((level * slope * shadow)[..., None] * color, np.float32)
 
 
 def view(

@@ -15,6 +15,7 @@ from functools import partial
 from pathlib import Path
 from typing import Any, Protocol
 
+from unlit.masks.settings import KINDS
 from unlit.prepare.finding import Refusal, find_sources
 from unlit.prepare.fingerprint import fingerprint
 from unlit.prepare.index import Index
@@ -72,6 +73,11 @@ def prepare(
     """
     places = list(places)
     _check_shares(validation, test)
+    unknown = sorted(set(without) - set(KINDS))
+    if unknown:
+        raise ValueError(f"{unknown[0]!r} is no kind of mask; kinds are {', '.join(KINDS)}")
+    if not places and not (out / "dataset.json").is_file():
+        raise ValueError(f"{out}: has no dataset yet; name videos or folders to prepare")
     for place in places:
         if place.is_dir() and out.resolve() == place.resolve():
             raise ValueError(f"{out}: holds the sources; choose another folder for the dataset")

@@ -59,9 +59,8 @@ def image_tag(picture_u8: NDArray[np.uint8], label: str) -> str:
 
 
 def scatter(points: NDArray[np.float32], chosen: NDArray[np.bool_], title: str) -> str:
-    """Return a plot of points (m, 2), the chosen ones filled. At most 2,000 others are drawn."""
+    """Return a plot of points (m, 2), the chosen ones filled."""
     others = np.flatnonzero(~chosen)
-    others = others[:: max(1, -(-len(others) // 2000))]
     x, y = _scaled(points[:, 0], 300), _scaled(-points[:, 1], 200)
     gray = "".join(f'<circle cx="{x[k]:.0f}" cy="{y[k]:.0f}" r="2" class="other"/>' for k in others)
     dark = "".join(f'<circle cx="{x[k]:.0f}" cy="{y[k]:.0f}" r="4" class="chosen"/>' for k in np.flatnonzero(chosen))

@@ -8,7 +8,7 @@ import os
 import shutil
 from collections.abc import Iterator
 from contextlib import contextmanager
-from dataclasses import asdict, dataclass, field
+from dataclasses import asdict, dataclass, field, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -107,6 +107,11 @@ class Index:
     def add(self, source: Source, fingerprint: str, outcome: Outcome) -> None:
         """Note what became of a source; the dataset on disk says so when this returns."""
         before = self.entries.get(source.name)
+        if before is not None and outcome.refused and not outcome.is_final:
+            # The disk was full, say: what an earlier run made of the source is still there, and is better than nothing.
+            self.entries[source.name] = replace(before, refused=outcome.refused, is_final=False)
+            self.write()
+            return
         (self.out / _KEPT).mkdir(exist_ok=True)
         for name, packed in zip(outcome.sequences, outcome.fields, strict=True):
             self._save_field(name, packed)

@@ -18,7 +18,7 @@ from unlit.color import srgb_to_linear
 if TYPE_CHECKING:
     from numpy.typing import NDArray
 
-GRID = (12, 16)
+GRID = (9, 12)
 _FLOOR = 0.01
 """Added before logs are taken: noise in the dark is no light."""
 _EXPOSURE_WEIGHT = 0.3
@@ -28,6 +28,7 @@ _CUT_OFF = 250
 """0 to 255: a pixel with a channel from this on may be cut off at white."""
 _MIN_SHOWN = 0.2
 """The share of pixels that must be neither."""
+_BLOCK = 8192
 _LINEAR = srgb_to_linear(np.arange(256, dtype=np.float32) / 255)
 
 
@@ -44,7 +45,7 @@ def descriptor(pixels_u8: NDArray[np.uint8]) -> NDArray[np.float32]:
 
 
 def _cell_means(pixels: NDArray[np.float32]) -> NDArray[np.float32]:
-    """Return the means (12, 16, 3) over the cells of the grid."""
+    """Return the means (9, 12, 3) over the cells of the grid."""
     starts = [np.arange(n) * size // n for n, size in zip(GRID, pixels.shape, strict=False)]
     sums = np.add.reduceat(np.add.reduceat(pixels, starts[0], 0), starts[1], 1)
     counts = [np.diff(np.append(start, size)) for start, size in zip(starts, pixels.shape, strict=False)]
@@ -53,7 +54,11 @@ def _cell_means(pixels: NDArray[np.float32]) -> NDArray[np.float32]:
 
 def distances(lights: NDArray[np.float32], light: NDArray[np.float32]) -> NDArray[np.float32]:
     """Return how far each of `lights` (m, d) is from `light` (d,): about the relative change of a cell, as a log."""
-    return np.asarray(np.sqrt(np.square(lights - light).sum(-1)), np.float32)
+    found = np.empty(len(lights), np.float32)
+    for k in range(0, len(lights), _BLOCK):  # an hour of video has 90,000 lights: no second copy of them all
+        apart = lights[k : k + _BLOCK] - light
+        found[k : k + _BLOCK] = np.sqrt(np.einsum("md,md->m", apart, apart))
+    return found
 
 
 def why_useless(pixels_u8: NDArray[np.uint8]) -> str | None:

@@ -26,6 +26,8 @@ if TYPE_CHECKING:
 
 _THUMBNAIL = 152
 _OVERLAY = 306
+_DRAWN = 2000
+"""Frames of a long video that plots show, besides those kept."""
 _OVERLAYS = 3
 """Frames that show a kind of mask: those of which it leaves out most, little, and in between."""
 
@@ -71,15 +73,17 @@ def sequence_section(
     """Return what the report says of a sequence."""
     h, w = placed.frames_u8.shape[1:3]
     kept = {seen.index for seen in shot.kept}
-    chosen = np.array([seen.index in kept for seen in shot.frames])
-    shifts = [np.array([getattr(seen.motion, axis) for seen in shot.frames]) for axis in ("dx", "dy")]
+    drawn = shot.some_frames(_DRAWN)
+    chosen = np.array([seen.index in kept for seen in drawn])
+    lights = np.stack([seen.light for seen in drawn if seen.light is not None])
+    shifts = [np.array([getattr(seen.motion, axis) for seen in drawn]) for axis in ("dx", "dy")]
     thumbnails = [thumbnail(frame, _THUMBNAIL) for frame in placed.frames_u8]
     facts = f"{len(kept)} of {len(shot.frames)} frames of this view, {w} x {h} pixels; begins with {shot.cause}"
     return "\n".join(
         [
             f'<h2 id="{escape(name)}">{escape(name)}</h2><p class="note">{escape(facts)}</p>',
             image_tag(sheet(thumbnails, 8), f"the frames of {escape(name)}"),
-            scatter(principal_plane(shot.lights), chosen, "lights of all frames; those kept are blue"),
+            scatter(principal_plane(lights), chosen, "lights of all frames; those kept are blue"),
             curves(shifts, ("x", "y"), "shift in pixels, frame by frame"),
             _masks(placed.frames_u8, masks),
             _dropped(watcher, dropped),

@@ -15,7 +15,7 @@ from unlit.prepare.source import Source, SourceError
 from unlit.prepare.view import Seen, Watcher
 
 if TYPE_CHECKING:
-    from numpy.typing import NDArray
+    pass
 
 _MIN_FIXED = 0.5
 """The share of frames that must show views which stay; below it the camera is on the move, and pauses are no views."""
@@ -33,10 +33,11 @@ class Shot:
     reasons: dict[int, str]
     """Why each of its other frames goes, by index."""
 
-    @property
-    def lights(self) -> NDArray[np.float32]:
-        """(m, d), of all its frames."""
-        return np.stack([seen.light for seen in self.frames if seen.light is not None])
+    def some_frames(self, most: int) -> list[Seen]:
+        """Return the kept frames and, evenly among the others, about `most` of them."""
+        kept = {seen.index for seen in self.kept}
+        step = -(-len(self.frames) // most)
+        return [seen for k, seen in enumerate(self.frames) if k % step == 0 or seen.index in kept]
 
 
 def choose_shots(source: Source, watcher: Watcher, settings: PrepareSettings) -> tuple[list[Shot], dict[int, str]]:
