@@ -40,6 +40,18 @@ def test_plain_data_comes_back_as_it_was(value: Any, protocol: int) -> None:
         np.testing.assert_array_equal(found, value)
 
 
+def test_pickles_of_python_2_are_read() -> None:
+    """Their bytes are text to Python 3: np.array([1, 255], np.uint8) and 'id' as Python 2.7 writes them."""
+    array = (
+        b"cnumpy.core.multiarray\n_reconstruct\nq\x01cnumpy\nndarray\nq\x02K\x00\x85q\x03U\x01b\x87Rq\x04(K\x01K\x02\x85"
+        b"cnumpy\ndtype\nU\x02u1K\x00K\x01\x87R(K\x03U\x01|NNNJ\xff\xff\xff\xffJ\xff\xff\xff\xffK\x00tb\x89U\x02\x01\xfftb"
+    )
+    found = plain_pickle(b"\x80\x02}(U\x02id" + array + b"u.")
+    assert list(found) == ["id"]
+    assert found["id"].tolist() == [1, 255]
+    assert found["id"].dtype == np.uint8
+
+
 class Malice:
     """Writes a file when it is unpickled."""
 

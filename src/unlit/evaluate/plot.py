@@ -23,8 +23,11 @@ _MARGIN = (72, 24, 52, 36)
 """Left, right, bottom, top."""
 _TEXT, _SMALL_TEXT = 15, 13
 _INK, _GRID, _PAPER = (40, 40, 40), (225, 225, 225), (255, 255, 255)
-COLORS = ((0, 114, 178), (213, 94, 0), (0, 158, 115), (204, 121, 167), (230, 159, 0), (86, 180, 233), (90, 90, 90))
-"""Told apart by people who see colors differently (Okabe & Ito 2008)."""
+COLORS = (
+    (0, 114, 178), (213, 94, 0), (0, 158, 115), (204, 121, 167), (230, 159, 0), (86, 180, 233), (90, 90, 90),
+    (120, 60, 20), (130, 130, 0), (90, 40, 140),
+)  # fmt: skip
+"""The first seven are told apart by people who see colors differently (Okabe & Ito 2008)."""
 
 
 @dataclass(frozen=True)
