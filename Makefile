@@ -1,5 +1,6 @@
 # Everything starts here; Python 3.11 or newer and make are all it takes.
-#   make demo    decompose a small time-lapse and say where the pictures are
+#   make demo    decompose a photograph and say where the pictures are
+#   make demo-sequence    the same for a small time-lapse, without a network
 #   make test    the tests
 #   make check   lint and types
 #   make bench   every claim of speed, measured on this machine
@@ -8,7 +9,7 @@ VENV := .venv
 BIN := $(VENV)/bin
 READY := $(VENV)/.ready
 
-.PHONY: demo test check bench format clean
+.PHONY: demo demo-sequence test check bench format clean
 
 $(READY): pyproject.toml constraints.txt
 	$(PYTHON) -c 'import sys; sys.exit(0 if sys.version_info >= (3, 11) else "unlit needs Python 3.11 or newer; run: make PYTHON=/path/to/python3.11")'
@@ -17,7 +18,10 @@ $(READY): pyproject.toml constraints.txt
 	touch $(READY)
 
 demo: $(READY)
-	$(BIN)/python examples/tiny_world.py --out out/demo
+	$(BIN)/python examples/demo_photo.py --out out/demo
+
+demo-sequence: $(READY)
+	$(BIN)/python examples/tiny_world.py --out out/demo-sequence
 
 test: $(READY)
 	$(BIN)/python -m pytest -q

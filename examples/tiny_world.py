@@ -1,6 +1,6 @@
-"""A tiny time-lapse whose answer is known, decomposed: `make demo`.
+"""A tiny time-lapse whose answer is known, decomposed: `make demo-sequence`.
 
-    python examples/tiny_world.py --out out/demo
+    python examples/tiny_world.py --out out/demo-sequence
 
 A painted, bumpy plate is lit by a sun that moves and a sky that does not; eight pictures are taken. The paper's energy
 is then minimised for this sequence, with no network and no training, and the reflectance compared with the paint. This
@@ -25,7 +25,7 @@ from unlit.image_io import write_image
 HEIGHT, WIDTH, FRAMES = 192, 288, 8
 
 
-def main(out: Path = Path("out/demo"), seed: int = 4, steps: int = 100) -> None:
+def main(out: Path = Path("out/demo-sequence"), seed: int = 4, steps: int = 100) -> None:
     """Make the sequence, decompose it, and write one sheet that shows everything."""
     paint, light = painted_plate(seed), moving_light(seed)
     noise = 0.004 * torch.randn(light.shape, generator=torch.Generator().manual_seed(seed))

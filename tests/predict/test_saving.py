@@ -67,7 +67,9 @@ def test_a_layered_exr_has_the_photograph_its_parts_and_what_made_them(
     path = save_photo(photo, tmp_path, "cup", format="exr", layers=True)[0]
     np.testing.assert_array_equal(read_image(path).pixels, photo.image)
     np.testing.assert_array_equal(read_image(path, layer="shading").pixels, photo.shading)
-    spec = OpenImageIO.ImageInput.open(str(path)).spec()
+    file = OpenImageIO.ImageInput.open(str(path))
+    assert file is not None
+    spec = file.spec()
     assert json.loads(spec.getattribute("unlit/weights"))["sha256"] == photo.weights_sha256
     assert json.loads(spec.getattribute("unlit/light_color")) == pytest.approx(photo.light_color.tolist())
 

@@ -1,5 +1,7 @@
 from __future__ import annotations
 
+from itertools import pairwise
+
 import numpy as np
 import torch
 from torch import Tensor
@@ -27,13 +29,13 @@ def run(frames: list[Tensor], light: Tensor | None = None) -> list[tuple[Memory,
 def test_noise_and_scale_and_color_that_change_do_not_reach_the_reflectance() -> None:
     g = torch.Generator().manual_seed(1)
     still = surface()
-    frames = [
-        still + 0.05 * torch.randn(still.shape, generator=g) + 0.3 * torch.randn(3, 1, 1, generator=g)
-        for _ in range(40)
-    ]
+    frames = []
+    for _ in range(40):
+        noise, light = 0.05 * torch.randn(still.shape, generator=g), 0.3 * torch.randn(3, 1, 1, generator=g)
+        frames.append(still + noise + light)
     found = [memory.log_reflectance for memory, _ in run(frames)]
-    own = np.mean([float((b - a).abs().mean()) for a, b in zip(frames[20:], frames[21:], strict=False)])
-    steady = np.mean([float((b - a).abs().mean()) for a, b in zip(found[20:], found[21:], strict=False)])
+    own = np.mean([float((b - a).abs().mean()) for a, b in pairwise(frames[20:])])
+    steady = np.mean([float((b - a).abs().mean()) for a, b in pairwise(found[20:])])
     assert steady < 0.1 * own
     error = found[-1] - still
     assert float((error - error.mean((1, 2), keepdim=True)).abs().mean()) < 0.02

@@ -1,6 +1,7 @@
 from __future__ import annotations
 
 import json
+from itertools import pairwise
 from pathlib import Path
 
 import numpy as np
@@ -29,7 +30,7 @@ def lit_frames(count: int, image: NDArray[np.float32]) -> list[NDArray[np.float3
 
 def step(frames: list[NDArray[np.float32]]) -> float:
     logs = [np.log(np.maximum(frame, 1e-3)) for frame in frames]
-    return float(np.mean([np.abs(b - a).mean() for a, b in zip(logs, logs[1:], strict=False)]))
+    return float(np.mean([np.abs(b - a).mean() for a, b in pairwise(logs)]))
 
 
 def test_reflectance_is_steady_and_the_product_is_the_frame(predictor: Predictor, image: NDArray[np.float32]) -> None:

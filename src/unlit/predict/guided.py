@@ -26,8 +26,9 @@ MISFIT_FLOOR = 1e-3
 
 def linear_coefficients(guide: Tensor, target: Tensor, radius: int = RADIUS, ridge: float = RIDGE) -> Tensor:
     """Return a and b, (4, h, w), for a guide (3, h, w) and a target (1, h, w)."""
-    # In few digits the inverse is noise where the colors go together, as at every black edge of a gray thing.
-    g, t = guide.double()[None], target.double()[None]
+    # Only differences matter to the variances, and they lose fewer digits near zero.
+    center = guide.mean((1, 2), keepdim=True)
+    g, t = (guide - center)[None], target[None]
     mean_g, mean_t = window_mean(g, radius), window_mean(t, radius)
     rows, columns = (0, 0, 0, 1, 1, 2), (0, 1, 2, 1, 2, 2)
     variances = window_mean(g[:, rows] * g[:, columns], radius) - mean_g[:, rows] * mean_g[:, columns]
@@ -37,7 +38,8 @@ def linear_coefficients(guide: Tensor, target: Tensor, radius: int = RADIUS, rid
     misfit = window_mean(t * t, radius) - mean_t**2 - (a * covariances).sum(1, keepdim=True)
     weight = 1 / (misfit.clamp_min(0) + MISFIT_FLOOR)
     coefficients = window_mean(torch.cat([a, b], 1) * weight, radius) / window_mean(weight, radius)
-    return coefficients[0].to(target.dtype)
+    a, b = coefficients[0, :3], coefficients[0, 3:]
+    return torch.cat([a, b - (a * center).sum(0, keepdim=True)])
 
 
 def applied(coefficients: Tensor, guide: Tensor) -> Tensor:
@@ -64,11 +66,12 @@ def window_mean(values: Tensor, radius: int) -> Tensor:
 
 def _solved(variances: Tensor, covariances: Tensor, ridge: float) -> Tensor:
     """Return a (1, 3, h, w) by Cramer's rule, for the upper triangle of Cov g, (1, 6, h, w): rr rg rb gg gb bb."""
-    rr, rg, rb, gg, gb, bb = variances.unbind(1)
+    # In few digits the inverse is noise where the colors go together, as at every black edge of a gray thing.
+    rr, rg, rb, gg, gb, bb = variances.double().unbind(1)
     rr, gg, bb = rr + ridge, gg + ridge, bb + ridge
     # The cofactors, in the same order; they are symmetric as well.
     c0, c1, c2 = gg * bb - gb * gb, rb * gb - rg * bb, rg * gb - rb * gg
     c3, c4, c5 = rr * bb - rb * rb, rb * rg - rr * gb, rr * gg - rg * rg
-    x, y, z = covariances.unbind(1)
+    x, y, z = covariances.double().unbind(1)
     products = [c0 * x + c1 * y + c2 * z, c1 * x + c3 * y + c4 * z, c2 * x + c4 * y + c5 * z]
-    return torch.stack(products, 1) / (rr * c0 + rg * c1 + rb * c2)
+    return (torch.stack(products, 1) / (rr * c0 + rg * c1 + rb * c2)).to(variances.dtype)

@@ -1,0 +1,28 @@
+"""The scripts about photographs still run, on little."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+from tests.test_scripts import run
+from unlit.image_io import read_image
+
+
+def test_the_demo_splits_the_coffee_and_says_where(tmp_path: Path, weights: Path) -> None:
+    said = run("examples/demo_photo.py", "--out", tmp_path, "--weights", weights)
+    assert str(tmp_path / "sheet.png") in said
+    assert read_image(tmp_path / "sheet.png").pixels.shape == (400, 2400, 3)
+    for name in ("coffee.reflectance.png", "coffee.shading.png", "coffee.unlit.json", "coffee.repainted.png"):
+        assert (tmp_path / name).exists()
+
+
+def test_the_photograph_benchmark_reports_networks_files_and_folders(tmp_path: Path, weights: Path) -> None:
+    small = ("--photos", 2, "--megapixels", 1, "--calls", 2, "--weights", weights)
+    run("benchmarks/photo.py", *small, "--json", tmp_path / "r.json")
+    rows = {row["what"]: row for row in json.loads((tmp_path / "r.json").read_text())["rows"]}
+    paper, own = rows["paper's network, float32"], rows["this network, auto"]
+    assert own["times"] == paper["median_ms"] / own["median_ms"]
+    assert rows["1 megapixels, file to files"]["memory_mb"] > 100
+    folder = rows["2 photographs of 512 pixels"]
+    assert folder["per_second"] == 2 / folder["seconds"]
