@@ -9,6 +9,7 @@ from hypothesis import strategies as st
 from numpy.typing import NDArray
 from scipy.ndimage import label
 
+from tests.baselines.pictures import patches, slope
 from unlit.baselines.poisson import Steps, least_squares_sum
 from unlit.baselines.retinex import color_retinex, gray_retinex
 from unlit.baselines.splitting import DARK_FLOOR
@@ -17,18 +18,6 @@ from unlit.evaluate.mit import lmse, load_mit_truth, mean_scores, mit_scores
 Array = NDArray[Any]
 METHODS = pytest.mark.parametrize("method", [gray_retinex, color_retinex], ids=lambda method: method.__name__)
 Method = Callable[[Array, Array], tuple[Array, Array]]
-
-
-def slope(h: int = 30, w: int = 40) -> Array:
-    """A shading (h, w) that changes slowly, from 0.2 to 0.8."""
-    y, x = np.mgrid[:h, :w]
-    return np.asarray(0.5 + 0.3 * np.sin(x / w * 2.5 - 1) * np.cos(y / h))
-
-
-def patches(colors: list[tuple[float, float, float]], h: int = 30, w: int = 40) -> Array:
-    """A reflectance (h, w, 3) of upright stripes."""
-    stripe = np.arange(w) * len(colors) // w
-    return np.broadcast_to(np.array(colors)[stripe], (h, w, 3))
 
 
 def mean_free(values: Array, mask: Array) -> Array:

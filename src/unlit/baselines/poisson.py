@@ -59,13 +59,13 @@ def least_squares_sum(steps: Steps, mask: Mask) -> NDArray[np.float64]:
 
     def gathered(values: Steps) -> NDArray[np.float64]:
         """The transpose of taking steps, over the valid ones."""
-        return _transposed_steps(each(np.multiply, values, valid))
+        return transposed_steps(each(np.multiply, values, valid))
 
     def solved_on_rectangle(residual: NDArray[np.float64]) -> NDArray[np.float64]:
         whole: NDArray[np.float64] = idctn(dctn(residual) * inverse)
         return np.where(mask, whole, 0.0)
 
-    inverse = _inverse_eigenvalues(size)
+    inverse = inverse_eigenvalues(size)
     found = conjugate_gradients(lambda u: gathered(steps_of(u)), gathered(target), solved_on_rectangle)
     found[mask] -= found[mask].mean()
     return found[:h, :w]
@@ -75,13 +75,14 @@ def conjugate_gradients(
     operator: Callable[[NDArray[np.float64]], NDArray[np.float64]],
     right_side: NDArray[np.float64],
     preconditioner: Callable[[NDArray[np.float64]], NDArray[np.float64]],
+    tolerance: float = TOLERANCE,
 ) -> NDArray[np.float64]:
     """Solve `operator(u) = right_side`. SciPy's own stops by the residual alone, which says little of the error."""
     found, residual = np.zeros_like(right_side), right_side.copy()
     direction = preconditioned = preconditioner(residual)
     energy = first = float(np.vdot(residual, preconditioned))
     for _ in range(right_side.size):  # but for rounding, no more can be needed
-        if energy <= TOLERANCE**2 * first:
+        if energy <= tolerance**2 * first:
             break
         image = operator(direction)
         length = energy / float(np.vdot(direction, image))
@@ -93,15 +94,15 @@ def conjugate_gradients(
     return found
 
 
-def _inverse_eigenvalues(size: tuple[int, int]) -> NDArray[np.float64]:
-    """Return one over what the squared steps of each cosine are (h, w); 0 for the constant, which has none."""
+def inverse_eigenvalues(size: tuple[int, ...], weight: float = 1.0, offset: float = 0.0) -> NDArray[np.float64]:
+    """Return one over (`offset` + `weight` times the squared steps of each cosine), (h, w); 0 where that is nothing."""
     down, right = (2 - 2 * np.cos(np.pi * np.arange(n) / n) for n in size)
-    values: NDArray[np.float64] = down[:, None] + right
+    values: NDArray[np.float64] = offset + weight * (down[:, None] + right)
     inverse: NDArray[np.float64] = np.divide(1.0, values, out=np.zeros(size), where=values > 0)
     return inverse
 
 
-def _transposed_steps(steps: Steps) -> NDArray[np.float64]:
+def transposed_steps(steps: Steps) -> NDArray[np.float64]:
     """Return (h, w): what comes into each pixel less what goes out."""
     values = np.zeros((steps.right.shape[0], steps.down.shape[1]))
     values[1:] += steps.down

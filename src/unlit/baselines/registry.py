@@ -80,8 +80,14 @@ BASELINES: dict[str, Baseline] = {
     "constant-reflectance": _baseline("constant", "constant_reflectance"),
     "retinex-gray": _baseline("retinex", "gray_retinex"),
     "retinex-color": _baseline("retinex", "color_retinex"),
+    "zhao": _baseline("zhao", "zhao"),
+    "garces": _baseline("garces", "garces"),
+    "bell": _baseline("bell", "bell"),
 }
 """Methods for one image."""
 
-SEQUENCE_BASELINES: dict[str, SequenceBaseline] = {}
+SEQUENCE_BASELINES: dict[str, SequenceBaseline] = {
+    "weiss": _sequence_baseline("weiss", "weiss"),
+    "weiss-retinex": _sequence_baseline("weiss", "weiss_retinex"),
+}
 """Methods for a sequence."""
