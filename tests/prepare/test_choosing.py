@@ -5,6 +5,7 @@ import pytest
 
 from tests.prepare.clips import clip
 from tests.reference.registration import best_radius
+from unlit.color import linear_to_srgb, srgb_to_linear
 from unlit.prepare.choosing import spread
 from unlit.prepare.light import descriptor, distances, principal_plane, why_useless
 
@@ -52,6 +53,30 @@ def test_a_darker_exposure_is_nearer_than_another_light() -> None:
     other = clip(6, (60, 80))[5]
     here = descriptor(frame)
     assert distances(descriptor(darker)[None], here)[0] < 0.5 * distances(descriptor(other)[None], here)[0]
+
+
+def test_half_of_the_light_changes_one_number_only() -> None:
+    bright = 0.4 + 0.5 * np.random.default_rng(0).random((60, 80, 3), dtype=np.float32)
+    whole, half = (descriptor(np.rint(255 * linear_to_srgb(light * bright)).astype(np.uint8)) for light in (1.0, 0.5))
+    assert np.abs(whole - half)[:-1].max() < 0.005
+    assert whole[-1] - half[-1] == pytest.approx(0.3 * np.log(2), rel=0.05)
+
+
+def test_the_light_is_that_of_its_definition() -> None:
+    frame = clip(3, (50, 70))[1]
+    linear = srgb_to_linear(frame / np.float32(255))
+    logs = np.empty((9, 12, 3))
+    for i in range(9):
+        for j in range(12):
+            cell = linear[i * 50 // 9 : (i + 1) * 50 // 9, j * 70 // 12 : (j + 1) * 70 // 12]
+            logs[i, j] = np.log(cell.mean((0, 1)) + 0.01)
+    level = logs.mean()
+    parts = [
+        logs.mean(-1).ravel() - level,
+        np.stack([logs[..., 0] - logs[..., 1], logs[..., 2] - logs[..., 1]], -1).ravel(),
+    ]
+    expected = np.append(np.concatenate(parts) / np.sqrt(108), 0.3 * level)
+    np.testing.assert_allclose(descriptor(frame), expected, atol=1e-5)
 
 
 def test_black_and_white_frames_are_useless_and_others_are_not() -> None:
