@@ -27,9 +27,11 @@ Kind = Literal["iiw", "saw"]
 MARK = "unlit-set.json"
 CONFUSION = 0.1
 """The share of judgements that are not what the truth says: about as often do people contradict each other in IIW."""
-SMOOTH_BELOW = np.log(1.05)
-EDGE_ABOVE = np.log(1.6)
-"""Of the gradient of log shading by Sobel, whose filters sum up to 8 times a step: what is smooth, what is an edge."""
+BLUR = 2.0
+"""Pixels: rendered shading has noise, which is no edge."""
+SMOOTH_BELOW = 8 * 0.02
+EDGE_ABOVE = 8 * 0.06
+"""Change of log shading a pixel, times 8 as Sobel has it: below the first it is smooth, above the second an edge."""
 LASTING = 0.5
 """An edge that has this share of its strength in the median of all lights belongs to the shape, else to a shadow."""
 LABELS_FOLDER = "saw_data-made-by-unlit-not-comparable"
@@ -135,11 +137,10 @@ def shading_labels(truth: WorldTruth) -> NDArray[np.uint8]:
     """
     from scipy.ndimage import maximum_filter, minimum_filter
 
-    gray = floored_log(truth.shading.mean(axis=-1))
-    strength = gradient_magnitude(gray)
-    lasting = np.median([gradient_magnitude(floored_log(s.mean(axis=-1))) for s in truth.shadings], axis=0)
+    strength = _edge_strength(truth.shading)
+    lasting = np.median([_edge_strength(shading) for shading in truth.shadings], axis=0)
     valid = minimum_filter(truth.mask, size=3)
-    labels = np.full(gray.shape, IGNORED, np.uint8)
+    labels = np.full(strength.shape, IGNORED, np.uint8)
     labels[maximum_filter(strength, size=WINDOW) < SMOOTH_BELOW] = SMOOTH
     edge = strength > EDGE_ABOVE
     if len(truth.shadings) > 1:  # a single light does not tell what stays
@@ -147,6 +148,16 @@ def shading_labels(truth: WorldTruth) -> NDArray[np.uint8]:
         labels[edge & (lasting >= LASTING * strength)] = 0
     labels[~valid] = IGNORED
     return labels
+
+
+def _edge_strength(shading: NDArray[np.float32]) -> NDArray[np.floating[Any]]:
+    """Return the gradient's length (h, w) of the log of `shading` (h, w, 3), blurred over where it is known."""
+    from scipy.ndimage import gaussian_filter
+
+    known = (shading > 0).any(axis=-1).astype(np.float64)
+    logs = floored_log(shading.mean(axis=-1).astype(np.float64)) * known
+    share = gaussian_filter(known, BLUR)
+    return gradient_magnitude(gaussian_filter(logs, BLUR) / np.maximum(share, np.finfo(np.float32).tiny))
 
 
 def _write_splits(out: Path, numbers: list[int]) -> None:

@@ -1,7 +1,7 @@
 """How near a decomposition comes to the truth of scenes whose answer is known: prepared datasets with `truth/`.
 
 Shapes: m frames, h x w pixels. Each sequence is one case. Where its frames have one lamp each, the picture is a mixture
-of all, drawn by the sequence's name; else it is the frame in the middle of those whose shading is known. It is exposed
+of some, drawn by the sequence's name; else it is the frame in the middle of those whose shading is known. It is exposed
 so that its brightest hundredth is clipped, and what is clipped, masked or unknown counts for nothing.
 
 Scores are those of the MIT set, and WHDR with the true reflectance in people's place: the truth itself is perfect.
@@ -30,6 +30,8 @@ if TYPE_CHECKING:
 
 CLIPPED_SHARE = 0.01
 """Of a picture's pixels."""
+SHARE_ON = 0.4
+"""Of the lamps: with all of them on there would hardly be a shadow left."""
 
 
 @dataclass(frozen=True)
@@ -117,7 +119,7 @@ def world_picture(item: Item) -> tuple[Picture, WorldTruth]:
     known = truth.shading_valid.numpy().nonzero()[0]
     frames, shadings = (_pictures(t)[known] for t in (sequence.frames, truth.shading))
     masks, reflectance = sequence.mask[:, 0].numpy()[known], _pictures(truth.reflectance[None])[0]
-    weights = _weights(len(known), _seed(sequence.name), mixes=item.one_light)
+    weights = _weights(frames, _seed(sequence.name), mixes=item.one_light)
     image, shading = (np.tensordot(weights, a, axes=1).astype(np.float32) for a in (frames, shadings))
     mask = masks[weights > 0].all(axis=0) & (reflectance > 0).any(axis=-1) & (shading > 0).any(axis=-1)
     if not mask.any():
@@ -132,11 +134,19 @@ def _seed(name: str) -> int:
     return zlib.crc32(name.encode(errors="surrogateescape"))
 
 
-def _weights(count: int, seed: int, *, mixes: bool) -> NDArray[np.float64]:
-    """Return how much of each frame is in the picture: the middle one alone, or some of each."""
+def _weights(frames: NDArray[np.float32], seed: int, *, mixes: bool) -> NDArray[np.float64]:
+    """Return how much of each frame is in the picture: the middle one alone, or the lamps that happen to be on.
+
+    Those are two in five, and one at least; before they are drawn, all are made equally bright.
+    """
+    count = len(frames)
     if not mixes:
         return np.where(np.arange(count) == count // 2, 1.0, 0.0)
-    return np.random.default_rng(seed).lognormal(0, 1, count)
+    rng = np.random.default_rng(seed)
+    is_on = rng.random(count) < SHARE_ON
+    is_on[rng.integers(count)] = True
+    brightness = np.maximum(frames.mean(axis=(1, 2, 3), dtype=np.float64), np.finfo(np.float32).tiny)
+    return np.where(is_on, rng.lognormal(0, 1, count) / brightness, 0.0)
 
 
 def _brightness(values: NDArray[np.float32], mask: NDArray[np.bool_]) -> float:
