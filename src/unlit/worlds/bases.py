@@ -1,0 +1,181 @@
+"""Scenes rendered to what training needs: reflectance, and what each light alone makes of it.
+
+Shapes: k lights, h x w pixels. A picture is rendered at twice its size and its pixels are means of 2 x 2, as a sensor's
+are: of reflectance, and of the light that leaves the surface. Irradiance is then their quotient, so that reflectance
+times irradiance is the picture at edges too.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass, replace
+from itertools import islice
+
+import torch
+from torch import Tensor
+from torch.nn.functional import avg_pool2d
+
+from unlit.worlds import render
+from unlit.worlds.description import LightBasis, LightKind, Lights, ShapeKind
+from unlit.worlds.materials import joined
+from unlit.worlds.scene import Scene, scene
+from unlit.worlds.surface import Hits, surface_at
+
+FINER = 2
+GROUP = 8
+"""Scenes whose textures are computed together: less waiting for the device."""
+
+_VOID = {"sun": 0.25, "window": 2.0, "lamp": 0.0, "flash": 0.0}
+"""How bright the open is where there is nothing, for each light but the sky, which has its map: seen, but masked."""
+
+
+@dataclass(frozen=True)
+class World:
+    """A rendered scene."""
+
+    scene: Scene
+    basis: LightBasis
+    """Where nothing is hit, reflectance is 1 and irradiance the brightness of the open; the mask is False there, and
+    where a surface shines."""
+    highlight: Tensor
+    """(k, 1, h, w): what shiny surfaces add to the picture, for each light."""
+
+    def frames(self) -> Tensor:
+        """Return the pictures (k, 3, h, w) under each light alone, linear and of no stated exposure."""
+        return self.basis.reflectance * self.basis.irradiance + self.highlight
+
+
+def bases(
+    seeds: Iterable[int], size: tuple[int, int], samples: int = 256, device: torch.device | str = "cpu"
+) -> Iterator[World]:
+    """Yield the scenes of `seeds` rendered at `size` (h, w), with `samples` a pixel for each light, on a device."""
+    if min(size) < 8 or max(size) > 8192:
+        raise ValueError(f"a size of {size[1]}x{size[0]} cannot be rendered; give sides of 8 to 8192 pixels")
+    if samples < 1:
+        raise ValueError(f"{samples} samples a pixel make no picture; give at least 1, better 64 to 256")
+    remaining = iter(seeds)
+    while group := [scene(seed).to(device) for seed in islice(remaining, GROUP)]:
+        yield from _rendered(group, size, samples)
+
+
+def _rendered(scenes: list[Scene], size: tuple[int, int], samples: int) -> Iterator[World]:
+    """Yield scenes, their surfaces computed together."""
+    finer = (size[0] * FINER, size[1] * FINER)
+    hits = [render.primary_hits(s.shapes, s.camera, finer) for s in scenes]
+    places, before = [], 0
+    for s, hit in zip(scenes, hits, strict=True):
+        place = _in_meters(s, hit, finer)
+        places.append(replace(place, material=place.material + before))
+        before += len(s.materials.texture)
+    merged = Hits(*(torch.cat(parts) for parts in zip(*(vars(place).values() for place in places), strict=True)))
+    reflectance, normal = surface_at(merged, joined([s.materials for s in scenes]))
+    counts = [len(place.width) for place in places]
+    surfaces = zip(reflectance.split(counts), normal.split(counts), strict=True)
+    for s, hit, (colors, normals) in zip(scenes, hits, surfaces, strict=True):
+        yield _world(s, hit, colors, normals, size, samples)
+
+
+def _in_meters(s: Scene, hits: render.Hits, size: tuple[int, int]) -> Hits:
+    """Return the hits of a picture as places on their shapes."""
+    where = hits.shape.flatten() >= 0
+    shape = hits.shape.flatten()[where]
+    lengths = s.shapes.to_world[:, :, :3].norm(dim=1)
+    normal = hits.object_normal.flatten(1).T[where] / lengths[shape]
+    pixel = 2 * torch.tan(torch.tensor(s.camera.view / 2)).item() / size[0]
+    return Hits(
+        position=hits.object_position.flatten(1).T[where] * lengths[shape],
+        normal=normal / normal.norm(dim=1, keepdim=True).clamp_min(1e-12),
+        kind=s.shapes.kind[shape],
+        radius=lengths[shape, :2].mean(1) * torch.where(s.shapes.kind[shape] == ShapeKind.CONE, 0.5, 1.0),
+        material=s.shapes.material[shape].long(),
+        width=hits.depth.flatten()[where] * pixel,
+    )
+
+
+def _world(s: Scene, hits: render.Hits, colors: Tensor, normals: Tensor, size: tuple[int, int], samples: int) -> World:
+    """Return a scene whose surfaces are known: light, and the mean of the finer pixels."""
+    finer = (hits.shape.shape[0], hits.shape.shape[1])
+    where, shape = hits.shape.flatten() >= 0, hits.shape.clamp_min(0)
+    reflectance = torch.ones(finer[0] * finer[1], 3, device=colors.device)
+    reflectance[where] = colors
+    reflectance = reflectance.T.reshape(3, *finer)
+    shaded = torch.zeros(finer[0] * finer[1], 3, device=colors.device)
+    shaded[where] = normals
+    shaded = _to_world(s, shape, shaded.T.reshape(3, *finer), hits.normal)
+    light = render.irradiance(
+        s.shapes, s.lights, hits.position, hits.normal, shading_normals=shaded, mask=hits.mask,
+        samples=max(1, samples // FINER**2), seed=s.seed & 0x7FFFFFFF,
+    )  # fmt: skip
+    light = torch.where(hits.mask, light, _open(s, finer))
+    gloss = s.materials.gloss[s.shapes.material[shape].long()] * hits.mask
+    mask = hits.mask & (gloss == 0)
+    coarse = avg_pool2d(reflectance[None], FINER)[0]
+    basis = LightBasis(
+        coarse,
+        avg_pool2d(reflectance * light, FINER) / coarse,
+        avg_pool2d(mask.float()[None], FINER)[0] == 1,
+        hits.depth[:, ::FINER, ::FINER],
+        avg_pool2d(shaded[None], FINER)[0],
+    )
+    return World(s, basis, avg_pool2d(_highlights(s, hits, shaded, light, gloss), FINER))
+
+
+def _to_world(s: Scene, shape: Tensor, normals: Tensor, geometric: Tensor) -> Tensor:
+    """Return normals (3, h, w) of the shapes' own spaces in the world's, on the side that is looked at."""
+    rotation = s.shapes.to_world[:, :, :3] / s.shapes.to_world[:, :, :3].norm(dim=1, keepdim=True)
+    turned = torch.einsum("hwij,jhw->ihw", rotation[shape], normals)
+    turned = turned * torch.where((turned * geometric).sum(0) < 0, -1.0, 1.0)
+    length: Tensor = turned.norm(dim=0, keepdim=True)
+    return turned / length.clamp_min(1e-12)
+
+
+def _open(s: Scene, size: tuple[int, int]) -> Tensor:
+    """Return how bright the open is in every direction of the camera (k, 1 or 3, h, w)."""
+    device = s.shapes.to_world.device
+    direction, _ = render.camera_rays(s.camera, size, device)
+    rows = s.lights.sky.shape[0]
+    row = (direction[2].clamp(-1, 1).arccos() / torch.pi * rows).long().clamp(0, rows - 1)
+    around = torch.atan2(direction[1], direction[0]).remainder(2 * torch.pi)
+    column = (around / torch.pi * rows).long().clamp(0, 2 * rows - 1)
+    sky = s.lights.sky[row, column].reshape(1, *size)
+    is_dark = s.place in ("closeup", "board", "shapes")
+    shares = [0.0 if is_dark else _VOID.get(role, 0.0) for role in s.roles]
+    levels = torch.tensor(shares, device=device).reshape(-1, 1, 1, 1).expand(-1, 1, *size).clone()
+    for k, role in enumerate(s.roles):
+        if role == "sky" and not is_dark:
+            levels[k] = sky
+    return levels
+
+
+def _highlights(s: Scene, hits: render.Hits, normal: Tensor, light: Tensor, gloss: Tensor) -> Tensor:
+    """Return what shiny surfaces throw back (k, 1, h, w): a lobe about the mirrored direction of each light's middle.
+
+    Whether the light gets there is taken from the irradiance. It need not be exact: these pixels are masked.
+    """
+    result = torch.zeros(len(light), 1, *gloss.shape[-2:], device=light.device)
+    if not bool((gloss > 0).any()):
+        return result
+    eye = torch.tensor(s.camera.position, device=light.device)[:, None, None] - hits.position
+    eye = eye / eye.norm(dim=0).clamp_min(1e-9)
+    for k in range(len(light)):
+        towards = _towards(s.lights, k, hits.position)
+        if towards is None:
+            continue
+        half = towards + eye
+        half = half / half.norm(dim=0).clamp_min(1e-9)
+        cosine = (normal * towards).sum(0).clamp_min(0.05)
+        lobe = (normal * half).sum(0).clamp_min(0) ** (20 + 400 * (gloss[0] * 5 % 1))
+        result[k, 0] = gloss[0] * lobe * 8 * light[k].mean(0) / cosine
+    return result
+
+
+def _towards(lights: Lights, k: int, position: Tensor) -> Tensor | None:
+    """Return the directions (3, h, w) to the middle of a light, or None for the sky, which has none."""
+    kind = int(lights.kind[k])
+    if kind == LightKind.SKY:
+        return None
+    if kind == LightKind.SUN:
+        return -lights.direction[k][:, None, None].expand_as(position)
+    towards = lights.position[k][:, None, None] - position
+    distance: Tensor = towards.norm(dim=0)
+    return towards / distance.clamp_min(1e-9)

@@ -1,0 +1,166 @@
+"""Worlds as training knows them: items with truth, as a dataset that is rendered when it is read.
+
+Shapes: k lights, h x w pixels. An item has one frame for each light alone, and the shading of each: so sums of frames
+are frames whose shading is known, and training mixes them (`data/batch.py`).
+
+Scenes for training, validation and testing come from ranges of numbers that never meet: `SPLIT_STARTS`.
+"""
+
+from __future__ import annotations
+
+import os
+import re
+from collections.abc import Iterator
+from dataclasses import dataclass, field
+from typing import Any
+
+import torch
+
+from unlit.data.dataset import Dataset, Item, Split
+from unlit.data.sequence import Sequence, SequenceError
+from unlit.data.truth import Truth
+from unlit.worlds.bases import World, bases
+from unlit.worlds.compose import levelled, usable_lights
+
+PREFIX = "worlds:"
+SIZE = (256, 384)
+"""Height and width unless said otherwise: the paper's landscape size."""
+SAMPLES = 256
+
+SPLIT_STARTS: dict[Split, int] = {"train": 0, "validation": 2_000_000_000, "test": 3_000_000_000}
+"""The scene of seed s for a split is that of number start + s. Each range has a thousand million numbers."""
+LAST_SEED = 999_999_999
+
+VALIDATION_SHARE = 50
+"""One scene for validation for every so many for training, in datasets that are rendered when read."""
+
+_LEAST_SEEN = 0.05
+"""Share of the picture that must be matt surface."""
+
+_BYTES_A_PIXEL = 12_000
+"""Of memory while a scene is rendered, about: eight lights at twice the size, textures, and what is between."""
+
+
+def seeds_of(split: Split, first: int, count: int) -> range:
+    """Return the numbers of `count` scenes from seed `first` on, of a split."""
+    if count < 1:
+        raise ValueError(f"{count} scenes are none; ask for at least 1")
+    if first < 0 or first + count - 1 > LAST_SEED:
+        raise ValueError(f"seeds {first} to {first + count - 1} are out of range; give 0 to {LAST_SEED}")
+    return range(SPLIT_STARTS[split] + first, SPLIT_STARTS[split] + first + count)
+
+
+def parsed_size(text: str) -> tuple[int, int]:
+    """Return (h, w) of a size written as 384x256, width first."""
+    found = re.fullmatch(r"(\d{1,5})x(\d{1,5})", text)
+    if found is None:
+        raise ValueError(f"size {text!r} is not WIDTHxHEIGHT; write it as 384x256")
+    w, h = int(found[1]), int(found[2])
+    if min(h, w) < 16 or max(h, w) > 4096:
+        raise ValueError(f"size {text} cannot be rendered; give sides of 16 to 4096 pixels")
+    return h, w
+
+
+def check_memory(size: tuple[int, int], device: torch.device) -> None:
+    """Refuse sizes whose scenes would not fit into memory."""
+    needed = _BYTES_A_PIXEL * size[0] * size[1]
+    if device.type == "cuda":
+        free = torch.cuda.mem_get_info(device)[0]
+    else:
+        free = os.sysconf("SC_AVPHYS_PAGES") * os.sysconf("SC_PAGE_SIZE")
+    if needed > free:
+        wanted = f"{size[1]}x{size[0]} needs about {needed / 1e9:.1f} GB and {free / 1e9:.1f} are free"
+        raise ValueError(f"too little memory: {wanted}; give a smaller size")
+
+
+def world_name(number: int) -> str:
+    """Return what the scene of a number is called."""
+    return f"world-{number:010d}"
+
+
+def world_item(world: World) -> Item:
+    """Return a world as a sequence of its lights, one at a time, with all of its truth; see the module's head."""
+    lights = usable_lights(world)
+    name = world_name(world.scene.seed)
+    seen = float(world.basis.mask.float().mean())
+    if len(lights) < 2 or seen < _LEAST_SEEN:
+        raise SequenceError(f"{name}: {len(lights)} lights reach what is seen, {seen:.0%} of the picture; skip it")
+    frames, shading = levelled(world, lights)
+    k = len(lights)
+    mask = world.basis.mask
+    truth = Truth(world.basis.reflectance * mask, shading * mask, torch.ones(k, dtype=torch.bool, device=frames.device))
+    names = tuple(f"{n + 1:02}-{world.scene.roles[n]}" for n in lights.tolist())
+    return Item(Sequence(frames, mask.expand(k, -1, -1, -1).contiguous(), name, names), truth, one_light=True)
+
+
+class Shelf:
+    """Renders scenes in their order, some together, for sources that are mostly read in that order."""
+
+    def __init__(self, seeds: range, size: tuple[int, int], samples: int, device: str) -> None:
+        self.seeds, self.size, self.samples, self.device = seeds, size, samples, device
+        self._next = -1
+        self._worlds: Iterator[World] = iter(())  # nothing is rendered before the first is asked for
+
+    def read(self, number: int) -> World:
+        """Return the world of a number."""
+        if number != self._next:
+            rest = range(number, self.seeds.stop)
+            self._worlds = bases(rest, self.size, self.samples, self.device)
+        self._next = number + 1
+        return next(self._worlds)
+
+    def __getstate__(self) -> dict[str, Any]:
+        """Leave out what is being rendered: other processes begin anew."""
+        return {**vars(self), "_next": -1, "_worlds": iter(())}
+
+
+@dataclass(frozen=True)
+class WorldSource:
+    """A scene that is rendered when it is read."""
+
+    number: int
+    split: Split
+    shelf: Shelf = field(compare=False, repr=False)
+
+    @property
+    def name(self) -> str:
+        """With all that it depends on: a run is resumed with the pictures that it began with."""
+        h, w = self.shelf.size
+        return f"{world_name(self.number)}-{w}x{h}-{self.shelf.samples}"
+
+    def read(self) -> Item:
+        """Render it; SequenceError where next to nothing can be seen in it."""
+        return world_item(self.shelf.read(self.number))
+
+
+def open_worlds(text: str, device: str = "cpu") -> Dataset:
+    """Return the dataset `worlds:SEED:COUNT[:WIDTHxHEIGHT[:SAMPLES]]`, rendered on `device` when it is read.
+
+    COUNT scenes for training and a fiftieth as many for validation, one at least.
+    """
+    parts = text.removeprefix(PREFIX).split(":")
+    numbers = [p for k, p in enumerate(parts) if k != 2]
+    if (
+        not text.startswith(PREFIX)
+        or not 2 <= len(parts) <= 4
+        or not all(re.fullmatch(r"\d{1,12}", p) for p in numbers)
+    ):
+        raise ValueError(f"{text!r} names no worlds; write worlds:SEED:COUNT, or worlds:SEED:COUNT:384x256:256")
+    first, count = int(parts[0]), int(parts[1])
+    size = parsed_size(parts[2]) if len(parts) > 2 else SIZE
+    samples = int(parts[3]) if len(parts) > 3 else SAMPLES
+    if samples < 1:
+        raise ValueError(f"{samples} samples a pixel make no picture; give at least 1, better 64 to 256")
+    check_memory(size, torch.device(device))
+    wanted: list[tuple[Split, int]] = [("train", count), ("validation", max(1, count // VALIDATION_SHARE))]
+    return Dataset(
+        tuple(s for split, n in wanted for s in _sources(split, first, n, size, samples, device)), place=text
+    )
+
+
+def _sources(
+    split: Split, first: int, count: int, size: tuple[int, int], samples: int, device: str
+) -> Iterator[WorldSource]:
+    seeds = seeds_of(split, first, count)
+    shelf = Shelf(seeds, size, samples, device)
+    return (WorldSource(number, split, shelf) for number in seeds)

@@ -1,0 +1,248 @@
+"""Places under the sky: streets, walls, gardens, rocks; and heaps of shapes that are no place at all."""
+
+from __future__ import annotations
+
+import numpy as np
+from numpy.random import Generator
+from numpy.typing import NDArray
+
+from unlit.worlds.builder import Builder, dome, rolling, stairs, turned
+from unlit.worlds.description import Camera
+from unlit.worlds.light import Lighting, add_day, add_lamps_around
+from unlit.worlds.materials import Texture
+from unlit.worlds.palette import drawn_color, drawn_greens, drawn_material
+from unlit.worlds.things import thing
+
+Array = NDArray[np.float64]
+
+_GROUND = (
+    Texture.NOISE,
+    Texture.PATCHES,
+    Texture.SPECKLE,
+    Texture.BRICK,
+    Texture.FOLIAGE,
+    Texture.PLAIN,
+    Texture.CELLS,
+    Texture.RUST,
+    Texture.PICTURE,
+)
+_FACADE = (
+    Texture.PLAIN,
+    Texture.PLAIN,
+    Texture.BRICK,
+    Texture.BRICK,
+    Texture.NOISE,
+    Texture.RUST,
+    Texture.STRIPES,
+    Texture.CELLS,
+    Texture.PATCHES,
+)
+
+
+def street(draw: Generator) -> tuple[Builder, Lighting, Camera]:
+    """Return a street: houses with windows at both sides, posts, trees, signs."""
+    b = Builder(draw)
+    half, length = draw.uniform(3, 8), draw.uniform(25, 50)
+    b.box((0, length / 2 - 5, -0.5), (60, length, 0.5), b.material(drawn_material(draw, 6, _GROUND, vivid=0.05)))
+    kerb = b.material(drawn_material(draw, 3, (Texture.PLAIN, Texture.BRICK, Texture.SPECKLE), vivid=0.05))
+    for side in (-1, 1):
+        b.box((side * (half + 5), length / 2 - 5, 0.05), (5.6, length, 0.08), kerb)
+        y = draw.uniform(-4, 4)
+        while y < length and draw.random() < 0.9 and len(b) < 36:
+            width = draw.uniform(3, 9)
+            house(b, np.array([side * (half + 5), y + width / 2, 0]), side, (4, width / 2), draw.uniform(3, 14))
+            y += width + (draw.uniform(0, 3) if draw.random() < 0.3 else 0.0)
+    for _ in range(int(draw.integers(2, 8))):
+        _along_street(
+            b, np.array([draw.choice([-1, 1]) * half * draw.uniform(0.6, 1.1), draw.uniform(3, length * 0.6), 0.1])
+        )
+    eye, view = draw.uniform(1.4, 6), np.radians(draw.uniform(35, 65))
+    camera = Camera(
+        (draw.uniform(-0.7, 0.7) * half, -3.0, eye),
+        (draw.normal(0, 0.5) * half, 12.0, eye + draw.normal(0, 1.2)),
+        float(view),
+    )
+    return b, _daylight(draw, np.array([0, 10.0, 1.5]), camera, 6.0), camera
+
+
+def house(b: Builder, at: Array, side: float, half: tuple[float, float], height: float) -> None:
+    """Add a house whose front looks to the street at x = 0."""
+    draw = b.draw
+    front = b.material(drawn_material(draw, 3, _FACADE, vivid=0.06))
+    b.box(at + [0, 0, height / 2], (*half, height / 2), front)
+    if draw.random() < 0.4:
+        roof = b.material(drawn_material(draw, 2, (Texture.BRICK, Texture.PLAIN, Texture.STRIPES)))
+        b.rod(at + [0, -half[1], height], at + [0, half[1], height], half[0] * 0.8, roof)
+    glass = b.material(drawn_material(draw, 0.5, (Texture.PLAIN,), drawn_color(draw, draw.uniform(0.03, 0.15))))
+    frame = b.material(drawn_material(draw, 0.5, (Texture.PLAIN, Texture.WOOD)))
+    wide, high = draw.uniform(0.4, 0.8), draw.uniform(0.5, 0.9)
+    floors, columns = max(1, int(height / 3.2)), max(1, int(half[1] / 1.5))
+    for floor in range(min(floors, 3)):
+        for column in range(min(columns, 3)):
+            y = ((column + 0.5) / min(columns, 3) - 0.5) * 2 * half[1]
+            center = at + [-side * half[0], y, 1.5 + 3.0 * floor]
+            b.box(center, (0.08, wide, high), frame)
+            b.box(center + [-side * 0.02, 0, 0], (0.08, wide * 0.85, high * 0.88), glass)
+    if draw.random() < 0.3:
+        b.box(at + [-side * (half[0] + 0.6), 0, 2.7], (0.7, half[1] * 0.8, 0.05), frame)
+
+
+def _along_street(b: Builder, at: Array) -> None:
+    """Add a tree, a post with a sign, a cart or a bin."""
+    draw = b.draw
+    kind = draw.random()
+    if kind < 0.45:
+        tree(b, at, draw.uniform(2.5, 6))
+    elif kind < 0.7:
+        post = b.material(drawn_material(draw, 1.0, (Texture.PLAIN, Texture.RUST, Texture.STRIPES)))
+        b.rod(at, at + [0, 0, 3.0], 0.06, post)
+        sign = b.material(
+            drawn_material(draw, 0.8, (Texture.TEXT, Texture.BLOCKS, Texture.STRIPES, Texture.PLAIN), vivid=0.7)
+        )
+        b.box(at + [0, -0.08, 2.4], (0.5, 0.03, 0.4), sign)
+    elif kind < 0.85:
+        body = b.material(
+            drawn_material(draw, 2.0, (Texture.PLAIN, Texture.PLAIN, Texture.RUST, Texture.STRIPES), vivid=0.5)
+        )
+        b.box(at + [0, 0, 0.75], (0.8, 1.6, 0.45), body)
+        b.box(at + [0, 0, 1.4], (0.7, 0.9, 0.3), body)
+        wheel = b.material(drawn_material(draw, 0.5, (Texture.PLAIN,), drawn_color(draw, 0.04, 0.0)))
+        for x in (-0.8, 0.8):
+            for y in (-1.0, 1.0):
+                b.rod(at + [x * 0.9, y, 0.3], at + [x * 1.05, y, 0.3], 0.3, wheel)
+    else:
+        thing(b, at, draw.uniform(0.6, 1.6))
+
+
+def tree(b: Builder, at: Array, height: float) -> None:
+    """Add a tree: a trunk, some branches, and a crown of leafy balls, a cone, or nothing in winter."""
+    draw = b.draw
+    bark = b.material(
+        drawn_material(draw, height / 6, (Texture.NOISE, Texture.PATCHES, Texture.WOOD, Texture.RUST), vivid=0.02)
+    )
+    green = b.material(drawn_material(draw, height / 3, (Texture.FOLIAGE, Texture.FOLIAGE, Texture.NOISE)))
+    b.materials[green].colors = drawn_greens(draw)
+    crown, kind = height * draw.uniform(0.35, 0.6), draw.random()
+    b.rod(at, at + [*draw.normal(0, 0.03, 2) * height, crown], height * draw.uniform(0.02, 0.05), bark)
+    for _ in range(int(draw.integers(2, 5)) if kind < 0.8 else 9):
+        reach = turned(draw.uniform(0, 6.3), draw.uniform(-1.3, -0.4)) @ [height * draw.uniform(0.2, 0.45), 0, 0]
+        b.rod(at + [0, 0, crown * draw.uniform(0.6, 1)], at + [0, 0, crown] + reach, height * 0.015, bark)
+    if kind < 0.6:
+        for _ in range(int(draw.integers(4, 10))):
+            b.ball(
+                at + [0, 0, height * 0.75] + draw.normal(0, 0.14, 3) * height,
+                height * draw.uniform(0.08, 0.2, 3),
+                green,
+            )
+    elif kind < 0.8:
+        for k in range(3):
+            b.rod(
+                at + [0, 0, height * (0.3 + 0.2 * k)],
+                at + [0, 0, height * (0.65 + 0.2 * k)],
+                height * (0.25 - 0.05 * k),
+                green,
+                cone=True,
+            )
+
+
+def garden(draw: Generator) -> tuple[Builder, Lighting, Camera]:
+    """Return uneven ground with rocks, trees and things, at times before a wall or hills."""
+    b = Builder(draw)
+    ground = b.material(drawn_material(draw, 3, _GROUND, vivid=0.05))
+    b.relief((0, 8, -0.6), (22, 22, draw.uniform(0.05, 0.55)), rolling(draw, 0.9), ground)
+    if draw.random() < 0.5:
+        wall = b.material(drawn_material(draw, 3, _FACADE, vivid=0.06))
+        y, high = draw.uniform(5, 12), draw.uniform(1, 4)
+        b.box(
+            (draw.normal(0, 3), y, high / 2 - 0.5),
+            (draw.uniform(3, 14), 0.2, high / 2 + 0.5),
+            wall,
+            draw.normal(0, 0.2),
+        )
+    if draw.random() < 0.5:
+        hill = b.material(drawn_material(draw, 8, _GROUND, drawn_greens(draw)[0] if draw.random() < 0.6 else None))
+        b.relief((draw.normal(0, 5), 34, -3), (40, 14, draw.uniform(6, 16)), dome(draw, 0.5), hill)
+    for _ in range(int(draw.integers(3, 9))):
+        rock(b, np.array([draw.normal(0, 4), draw.uniform(1, 12), -0.4]), draw.uniform(0.3, 1.8))
+    for _ in range(int(draw.integers(1, 5))):
+        tree(b, np.array([draw.normal(0, 5), draw.uniform(3, 14), -0.5]), draw.uniform(2, 6))
+    for _ in range(int(draw.integers(0, 4))):
+        thing(b, np.array([draw.normal(0, 2), draw.uniform(1, 6), -0.3]), draw.uniform(0.4, 1.2))
+    camera = Camera(
+        (draw.normal(0, 1), -3.5, draw.uniform(0.6, 4)),
+        (draw.normal(0, 1), 6.0, draw.uniform(-0.5, 1.5)),
+        float(np.radians(draw.uniform(30, 60))),
+    )
+    return b, _daylight(draw, np.array([0, 5.0, 0.5]), camera, 4.0), camera
+
+
+def rock(b: Builder, at: Array, size: float) -> None:
+    """Add a rock: a rough hump, or lumps that grow together."""
+    draw = b.draw
+    stone = b.material(
+        drawn_material(
+            draw,
+            size,
+            (Texture.NOISE, Texture.PATCHES, Texture.SPECKLE, Texture.MARBLE, Texture.PLAIN, Texture.RUST),
+            vivid=0.03,
+        )
+    )
+    if draw.random() < 0.6:
+        b.relief(
+            at,
+            (size * draw.uniform(0.6, 1), size * draw.uniform(0.6, 1), size * draw.uniform(0.5, 1.2)),
+            dome(draw, 0.4),
+            stone,
+            draw.uniform(0, 6.3),
+        )
+        return
+    for _ in range(int(draw.integers(1, 4))):
+        b.ball(
+            at + draw.normal(0, 0.3, 3) * size,
+            size * draw.uniform(0.3, 0.8, 3),
+            stone,
+            turned(*draw.uniform(0, 6.3, 3)),
+        )
+
+
+def ruin(draw: Generator) -> tuple[Builder, Lighting, Camera]:
+    """Return walls, columns, steps and blocks in the open."""
+    b = Builder(draw)
+    stone = [b.material(drawn_material(draw, 2, _FACADE, vivid=0.05)) for _ in range(3)]
+    b.quad((0, 5, 0), (25, 0, 0), (0, 25, 0), b.material(drawn_material(draw, 3, _GROUND)))
+    for k in range(int(draw.integers(0, 7))):
+        x, y, high = -4 + 1.6 * k, draw.uniform(3, 8), draw.uniform(1, 4)
+        b.rod((x, y, 0), (x, y, high), 0.35, stone[0])
+        b.box((x, y, high), (0.5, 0.5, 0.12), stone[0])
+    for _ in range(int(draw.integers(2, 6))):
+        at, half = (
+            np.array([draw.normal(0, 4), draw.uniform(3, 12), 0]),
+            np.array([draw.uniform(0.5, 4), 0.25, draw.uniform(0.4, 3)]),
+        )
+        b.box(
+            at + [0, 0, half[2]],
+            half,
+            stone[int(draw.integers(3))],
+            draw.choice([0.0, np.pi / 2]) + draw.normal(0, 0.1),
+        )
+    for k in range(int(draw.integers(0, 6))):
+        b.box((3, 6 + 0.35 * k, 0.1 + 0.2 * k), (2.0, 0.18, 0.1 + 0.2 * k), stone[1])
+    for _ in range(int(draw.integers(3, 9))):
+        thing(b, np.array([draw.normal(0, 2.5), draw.uniform(0, 6), 0]), draw.uniform(0.4, 1.5))
+    if draw.random() < 0.4:
+        b.relief((0, 11, 2), (6, 3, 0.3), stairs(draw), stone[2], turned(0, 0, np.pi / 2))
+    camera = Camera(
+        (draw.normal(0, 1.5), -4, draw.uniform(0.8, 4)),
+        (draw.normal(0, 1), 5.0, draw.uniform(0.3, 1.8)),
+        float(np.radians(draw.uniform(30, 60))),
+    )
+    return b, _daylight(draw, np.array([0, 4.0, 0.8]), camera, 4.0), camera
+
+
+def _daylight(draw: Generator, focus: Array, camera: Camera, reach: float) -> Lighting:
+    """Return a day of sun and sky, and the lamps of the night."""
+    lighting = Lighting(draw, focus)
+    add_day(lighting, int(draw.integers(4, 6)))
+    add_lamps_around(lighting, int(draw.integers(1, 3)), reach, (0.2, 1.2))
+    lighting.flash(camera.position)
+    return lighting

@@ -1,0 +1,91 @@
+"""A scene from a number: shapes, materials, lights and a camera, the same on every machine.
+
+What is drawn comes from NumPy's generators. The first draw decides what kind of place it is.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+
+import numpy as np
+import torch
+from numpy.random import Generator
+
+from unlit.worlds.builder import Builder
+from unlit.worlds.closeups import board, closeup, heap_of_shapes
+from unlit.worlds.description import Camera, Lights, Shapes
+from unlit.worlds.light import Lighting, Role
+from unlit.worlds.materials import Materials
+from unlit.worlds.outdoors import garden, ruin, street
+from unlit.worlds.palette import stacked
+from unlit.worlds.rooms import room
+
+_WORLDS = 5
+"""First number of the seeds of scenes: the same numbers mean other draws elsewhere."""
+
+LIGHTS = 8
+"""Of every scene: so bases of several can be stacked."""
+
+PLACES: dict[str, tuple[float, Callable[[Generator], tuple[Builder, Lighting, Camera]]]] = {
+    "room": (0.34, room),
+    "closeup": (0.28, closeup),
+    "board": (0.08, board),
+    "street": (0.08, street),
+    "garden": (0.08, garden),
+    "ruin": (0.06, ruin),
+    "shapes": (0.08, heap_of_shapes),
+}
+"""Kinds of places, and how often each comes."""
+
+
+@dataclass(frozen=True)
+class Scene:
+    """Everything that is seen and shines."""
+
+    shapes: Shapes
+    lights: Lights
+    camera: Camera
+    materials: Materials
+    roles: tuple[Role, ...]
+    """What each light is."""
+    sun_heights: tuple[float, ...]
+    """Radians above the horizon, for each light; 0 for those that are no sun."""
+    place: str
+    """One of `PLACES`."""
+    seed: int
+
+    def to(self, device: torch.device | str) -> Scene:
+        """Return the same on another device."""
+        shapes = Shapes(*(values.to(device) for values in vars(self.shapes).values()))
+        lights = Lights(*(values.to(device) for values in vars(self.lights).values()))
+        materials = self.materials.to(device)
+        return Scene(shapes, lights, self.camera, materials, self.roles, self.sun_heights, self.place, self.seed)
+
+
+def scene(seed: int, place: str | None = None) -> Scene:
+    """Return the scene of a number; `place` asks for a kind of place instead of leaving it to chance."""
+    draw = np.random.default_rng((_WORLDS, seed))
+    names = list(PLACES)
+    drawn = str(draw.choice(names, p=[share for share, _ in PLACES.values()]))
+    chosen = drawn if place is None else place
+    if chosen not in PLACES:
+        raise ValueError(f"place must be one of {', '.join(names)}, not {place!r}")
+    builder, lighting, camera = PLACES[chosen][1](draw)
+    lighting.limit(LIGHTS)
+    return Scene(
+        builder.shapes(),
+        lighting.lights(),
+        _plain(camera),
+        stacked(builder.materials),
+        tuple(lighting.roles),
+        tuple(lighting.heights),
+        chosen,
+        seed,
+    )
+
+
+def _plain(camera: Camera) -> Camera:
+    """Return the camera in Python's own floats: torch would make float64 of NumPy's."""
+    (a, b, c), (d, e, f) = (map(float, place) for place in (camera.position, camera.target))
+    return Camera((a, b, c), (d, e, f), float(camera.view))

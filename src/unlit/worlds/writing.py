@@ -1,0 +1,170 @@
+"""Worlds on disk: a prepared dataset that appears scene by scene, and can be gone on with.
+
+Each scene is a folder with one frame for each light alone (16-bit PNG), the true reflectance and the shading of each
+frame (EXR, 16-bit floats), at a size of its own, whole or not at all.
+"""
+
+from __future__ import annotations
+
+import json
+import secrets
+import shutil
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import torch
+from numpy.typing import NDArray
+from torch.nn.functional import interpolate
+
+from unlit.data.dataset import VERSION, Item, Split
+from unlit.data.sequence import Sequence, SequenceError, load_sequence, save_sequence
+from unlit.image_io import write_image
+from unlit.worlds.bases import bases
+from unlit.worlds.dataset import check_memory, seeds_of, world_item, world_name
+
+Progress = Callable[[int, str], object]
+"""Called with how many scenes are done, and a word on the last."""
+
+_LIST_EVERY = 50
+"""Scenes between two writings of dataset.json, which grows with every scene."""
+_BRIGHT, _WHITE = 0.995, 0.95
+"""All but the brightest two hundredth of a frame's valid values stay below white."""
+_SHEET, _THUMB = 100, (64, 96)
+
+
+def write_worlds(
+    out: Path,
+    *,
+    scenes: int,
+    seed: int,
+    size: tuple[int, int],
+    samples: int,
+    split: Split = "train",
+    device: str = "cpu",
+    progress: Progress = lambda done, text: None,
+) -> list[str]:
+    """Render scenes from `seed` on into the dataset `out`; return those left out, with the reason.
+
+    Scenes that are there are not rendered again. Whatever ends it, `dataset.json` names what is there.
+    """
+    seeds = seeds_of(split, seed, scenes)
+    if samples < 1:
+        raise ValueError(f"{samples} samples a pixel make no picture; give at least 1, better 64 to 256")
+    check_memory(size, torch.device(device))
+    stated = {"height": size[0], "width": size[1], "samples": samples}
+    known = _known(out, stated)
+    out.mkdir(parents=True, exist_ok=True)
+    for leftover in out.glob(".world-*"):
+        shutil.rmtree(leftover, ignore_errors=True)
+    left_out: list[str] = []
+    missing = [n for n in seeds if not (out / world_name(n) / "sequence.json").is_file()]
+    done = scenes - len(missing)
+    known |= {world_name(n): split for n in seeds if n not in set(missing)}
+    progress(done, f"{done} are there")
+    try:
+        for world in bases(missing, size, samples, device):
+            done += 1
+            try:
+                _write(out, world_item(world))
+                known[world_name(world.scene.seed)] = split
+            except SequenceError as error:
+                left_out.append(str(error))
+            progress(done, world.scene.place)
+            if done % _LIST_EVERY == 0:
+                _list(out, known, stated)
+    finally:
+        _list(out, known, stated)
+    write_contact_sheet(out, sorted(known))
+    return left_out
+
+
+def _known(out: Path, stated: dict[str, int]) -> dict[str, Split]:
+    """Return the scenes that `dataset.json` names, and their splits; refuse to mix what was rendered otherwise."""
+    file = out / "dataset.json"
+    if out.exists() and not out.is_dir():
+        raise ValueError(f"{out} is not a folder; choose another place for the worlds")
+    if not file.is_file():
+        if out.is_dir() and any(p for p in out.iterdir() if "world-" not in p.name):
+            raise ValueError(f"{out} holds other things; choose an empty folder for the worlds")
+        return {}
+    try:
+        content: dict[str, Any] = json.loads(file.read_text(encoding="utf-8"))
+        known = {str(entry["name"]): entry["split"] for entry in content["sequences"]}
+        before = content["worlds"]
+    except (ValueError, KeyError, TypeError) as error:
+        raise ValueError(f"{file} is damaged or of something else ({error}); choose another folder") from error
+    if before != stated:
+        was = f"{before['width']}x{before['height']} with {before['samples']} samples"
+        raise ValueError(f"{out} holds worlds of {was}; go on with the same, or choose another folder")
+    return {name: split for name, split in known.items() if (out / name).is_dir()}
+
+
+def _list(out: Path, known: dict[str, Split], stated: dict[str, int]) -> None:
+    """Write dataset.json, whole or not at all."""
+    entries = [{"name": name, "folder": name, "split": known[name]} for name in sorted(known)]
+    content = {"version": VERSION, "worlds": stated, "sequences": entries}
+    temporary = out / f".dataset.{secrets.token_hex(4)}"
+    temporary.write_text(json.dumps(content, indent=1) + "\n", encoding="utf-8")
+    temporary.replace(out / "dataset.json")
+
+
+def _write(out: Path, item: Item) -> None:
+    """Write one scene: under a hidden name first, so that what has its name is whole."""
+    sequence, truth = item.sequence, item.truth
+    assert truth is not None
+    assert truth.reflectance is not None
+    assert truth.shading is not None
+    scale = _exposures(sequence)
+    frames = (sequence.frames * scale).clamp(0, 1).cpu()
+    temporary = out / f".{sequence.name}.{secrets.token_hex(4)}"
+    try:
+        save_sequence(Sequence(frames, sequence.mask.cpu(), sequence.name, sequence.frame_names), temporary)
+        described = json.loads((temporary / "sequence.json").read_text(encoding="utf-8"))
+        described["one_light"] = True
+        (temporary / "sequence.json").write_text(json.dumps(described, indent=1) + "\n", encoding="utf-8")
+        (temporary / "truth" / "shading").mkdir(parents=True)
+        _write_half(temporary / "truth" / "reflectance.exr", truth.reflectance)
+        for k, shading in enumerate(truth.shading * scale):
+            _write_half(temporary / "truth" / "shading" / f"{k + 1:04}.exr", shading)
+        temporary.rename(out / sequence.name)
+    finally:
+        shutil.rmtree(temporary, ignore_errors=True)
+
+
+def _exposures(sequence: Sequence) -> torch.Tensor:
+    """Return factors (k, 1, 1, 1) that leave nearly all valid values of a frame below white."""
+    bright = [
+        torch.quantile(frame.amax(0)[mask[0]].float(), _BRIGHT)
+        for frame, mask in zip(sequence.frames, sequence.mask, strict=True)
+    ]
+    return (_WHITE / torch.stack(bright).clamp_min(1e-6)).reshape(-1, 1, 1, 1)
+
+
+def _write_half(path: Path, light: torch.Tensor) -> None:
+    write_image(path, light.permute(1, 2, 0).cpu().numpy(), encoding="linear", bits=16)
+
+
+def write_contact_sheet(out: Path, names: list[str]) -> None:
+    """Write `sheet.jpg`: a frame of up to 100 scenes, each with two of its lights together."""
+    chosen = [names[k] for k in np.linspace(0, len(names) - 1, min(_SHEET, len(names))).astype(int)] if names else []
+    if not chosen:
+        return
+    columns = max(1, round(len(chosen) ** 0.5))
+    rows = -(-len(chosen) // columns)
+    sheet: NDArray[np.float32] = np.zeros((rows * _THUMB[0], columns * _THUMB[1], 3), np.float32)
+    for k, name in enumerate(chosen):
+        top, left = k // columns * _THUMB[0], k % columns * _THUMB[1]
+        sheet[top : top + _THUMB[0], left : left + _THUMB[1]] = _thumbnail(out / name)
+    write_image(out / "sheet.jpg", sheet, encoding="srgb")
+
+
+def _thumbnail(folder: Path) -> NDArray[np.float32]:
+    """Return a scene under two of its lights (h, w, 3)."""
+    frames = load_sequence(folder).frames
+    chosen = frames[[0, len(frames) // 2]].mean(0, keepdim=True)
+    small = interpolate(chosen, _THUMB, mode="area")[0]
+    small = small / torch.quantile(small.amax(0), 0.97).clamp_min(1e-6) * 0.9
+    pixels: NDArray[np.float32] = small.clamp(0, 1).permute(1, 2, 0).numpy()
+    return pixels

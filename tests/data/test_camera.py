@@ -1,0 +1,88 @@
+"""What a camera makes of light."""
+
+from __future__ import annotations
+
+import io
+from dataclasses import replace
+
+import numpy as np
+import pytest
+import torch
+from PIL import Image
+
+from tests.reference.jpeg import quantised_block
+from unlit.color import linear_to_srgb, srgb_to_linear
+from unlit.data.camera import _STEPS_AT_50, CameraLook, _quantised, drawn_look, jpeg_like, photographed, toned
+
+
+def scene(h: int = 40, w: int = 56) -> torch.Tensor:
+    """A picture (1, 3, h, w) in [0, 1] with soft and sharp parts."""
+    y, x = torch.meshgrid(torch.linspace(0, 1, h), torch.linspace(0, 1, w), indexing="ij")
+    red = 0.5 + 0.4 * torch.sin(7 * x + 3 * y)
+    return torch.stack([red, 0.2 + 0.6 * x, torch.where(x + y > 1, 0.8, 0.15)])[None]
+
+
+def test_a_perfect_camera_only_counts_to_255() -> None:
+    light = scene()
+    kept = photographed(light[None], [CameraLook()])[0]
+    assert float((linear_to_srgb(kept) - linear_to_srgb(light)).abs().max()) <= 0.5 / 255 + 1e-5
+
+
+def test_a_sequence_without_a_camera_stays_as_it_is() -> None:
+    light = scene()[None] * 3
+    assert torch.equal(photographed(light, [None]), light)
+
+
+def test_the_noise_has_the_stated_variance_and_is_the_same_for_the_same_seed() -> None:
+    light = torch.full((1, 64, 3, 32, 32), 0.25)
+    look = CameraLook(shot=4e-3, read=0.01, seed=3)
+    kept = photographed(light, [look])
+    assert float(kept.var()) == pytest.approx(4e-3 * 0.25 + 1e-4, rel=0.05)
+    assert torch.equal(kept, photographed(light, [look]))
+    assert not torch.equal(kept, photographed(light, [replace(look, seed=4)]))
+
+
+def test_black_and_white_stay_and_the_tone_curve_never_turns_back() -> None:
+    ramp = torch.linspace(0, 1, 256).reshape(1, 1, 1, -1).expand(1, 3, 1, -1)
+    for seed in range(50):
+        look = drawn_look(np.random.default_rng(seed))
+        curve = toned(ramp, look)[0, 0, 0]
+        assert float(curve[0]) == pytest.approx(0, abs=1e-6)
+        assert float(curve[-1]) == pytest.approx(1, abs=1e-6)
+        assert bool((curve.diff() > -1e-6).all()), look
+
+
+def test_corners_lose_what_vignetting_says() -> None:
+    kept = photographed(torch.full((1, 1, 3, 33, 33), 0.5), [CameraLook(vignetting=0.4)])[0, 0, 0]
+    assert float(kept[16, 16]) == pytest.approx(0.5, rel=0.02)
+    assert float(kept[0, 0]) == pytest.approx(0.3, rel=0.02)
+
+
+def test_blocks_are_quantised_as_the_slow_transform_does_it() -> None:
+    block = 100 * torch.rand(8, 8, generator=torch.Generator().manual_seed(0))
+    steps = torch.tensor(_STEPS_AT_50, dtype=torch.float32)
+    slow = torch.tensor(quantised_block(block.tolist(), steps.tolist()))
+    torch.testing.assert_close(_quantised(block[None, None], steps)[0, 0], slow, rtol=0, atol=1e-3)
+
+
+@pytest.mark.parametrize("quality", [40, 75, 95])
+def test_jpeg_like_pictures_are_as_wrong_as_those_of_a_real_encoder(quality: int) -> None:
+    encoded = linear_to_srgb(scene(48, 64))
+    pixels = np.rint(255 * encoded[0].permute(1, 2, 0).numpy()).astype(np.uint8)
+    file = io.BytesIO()
+    Image.fromarray(pixels).save(file, "JPEG", quality=quality)
+    real = np.asarray(Image.open(file)).astype(np.float32) / 255
+    ours = jpeg_like(encoded, quality)[0].permute(1, 2, 0).numpy()
+    errors = [float(np.sqrt(np.mean((kept - pixels / 255.0) ** 2))) for kept in (real, ours)]
+    assert 0.5 < errors[1] / errors[0] < 2, errors
+
+
+def test_sizes_that_are_no_multiple_of_a_block_come_back() -> None:
+    encoded = torch.rand(2, 3, 21, 35)
+    assert jpeg_like(encoded, 90).shape == encoded.shape
+    assert float((jpeg_like(torch.full((1, 3, 9, 9), 0.5), 90) - 0.5).abs().max()) < 0.02
+
+
+def test_what_is_clipped_is_white() -> None:
+    kept = photographed(torch.full((1, 1, 3, 8, 8), 7.0), [CameraLook()])
+    assert torch.equal(kept, srgb_to_linear(torch.ones_like(kept)))
