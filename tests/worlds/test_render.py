@@ -170,7 +170,7 @@ def test_white_furnace(form: Form, rho: float) -> None:
     x, y = torch.meshgrid(middles, middles, indexing="ij")
     points = torch.stack([x.flatten(), y.flatten(), -torch.ones(16)], 1)
     bounces = math.ceil(math.log(1e-3) / math.log(rho))
-    found = at_points(room, room_panels(), points, UP, form, samples=1024, paths=128, bounces=bounces)
+    found = at_points(room, room_panels(), points, UP, form, samples=1024, paths=256, bounces=bounces)
     assert float(found.sum(0).mean()) == pytest.approx(1 / (1 - rho), rel=0.01)
 
 
@@ -178,7 +178,7 @@ def test_bounces_add_powers_of_the_reflectance(form: Form) -> None:
     room = shapes([ShapeKind.BOX], [placed((1.0, 1.0, 1.0), (0.0, 0.0, 0.0))], reflectance=0.6)
     points = line(*((x, y, -1.0) for x in (-0.6, -0.1, 0.3, 0.7) for y in (-0.5, 0.0, 0.2, 0.6)))
     for bounces, expected in ((0, 1.0), (1, 1.6), (2, 1.96)):
-        found = at_points(room, room_panels(), points, UP, form, samples=512, paths=256, bounces=bounces)
+        found = at_points(room, room_panels(), points, UP, form, samples=512, paths=512, bounces=bounces)
         assert float(found.sum(0).mean()) == pytest.approx(expected, rel=0.02)
 
 
