@@ -44,7 +44,7 @@ def report_text(
         _score_tables(benchmark, tables, with_published=not heading.made_here),
         _counts(tables),
         [f"![{plot}]({plot})" for plot in plots],
-        ["## Best and worst", "", *(f"![{file}]({file})" for files in sheets.values() for file in files)],
+        ["## Best and worst", "", *(f"![{f}]({f})" for files in sheets.values() for f in files)] if sheets else [],
         _skipped(tables),
         _images(tables),
     ]
