@@ -79,11 +79,11 @@ def test_another_scene_starts_anew() -> None:
 
 
 def test_darkness_is_no_news() -> None:
-    still = surface()
+    still = surface(10, 15)
     (memory, _) = run([still] * 10)[-1]
     noise = torch.randn(still.shape, generator=torch.Generator().manual_seed(3))
     dark = torch.full_like(still, 1e-4)
-    for _ in range(100):
+    for _ in range(600):  # a long night
         memory, _ = steadied(memory, noise, noise, dark)
     assert float((memory.log_reflectance - still).abs().mean()) < 0.1
 

@@ -42,8 +42,11 @@ class Small:
 
 
 def small_size(h: int, w: int, size: int = SIZE) -> tuple[int, int]:
-    """Return height and width of as many pixels as size x 2/3 size has; never more than the photograph's own."""
-    scale = min(1.0, size * math.sqrt(2 / 3 / (h * w)))
+    """Return height and width of as many pixels as size x 2/3 size has, or fewer.
+
+    Never more than the photograph's own, and no side longer than four times `size`, which thin strips would have.
+    """
+    scale = min(1.0, size * math.sqrt(2 / 3 / (h * w)), 4 * size / max(h, w))
     return max(1, round(scale * h)), max(1, round(scale * w))
 
 

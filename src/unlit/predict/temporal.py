@@ -37,6 +37,8 @@ STRUCTURE_CHANGE = (0.5, 0.0)
 """Correlations of local structure at which it begins to be, and is."""
 FLAT = 0.05
 """Structure weaker than this (standard deviation of logs) is none."""
+TOLD = (0.02, 0.1)
+"""Weights from which on pixels can say, and say for sure, that they show another thing."""
 MOVED = 0.5
 """If this share of a frame shows other things, the camera has moved, or the scene is another."""
 
@@ -101,7 +103,7 @@ def change(before: Tensor, now: Tensor, weight: Tensor) -> Tensor:
     chroma = ((now - gray_now) - (before - gray_before)).abs().amax(0, keepdim=True)
     by_color = _ramp(window_mean(chroma[None], 1)[0], *CHROMA_CHANGE)
     by_structure = _ramp(correlation(gray_before, gray_now), *STRUCTURE_CHANGE)
-    return torch.maximum(by_color, by_structure) * (weight / 0.1).clamp(0, 1)
+    return torch.maximum(by_color, by_structure) * _ramp(weight, *TOLD)
 
 
 def correlation(one: Tensor, other: Tensor, radius: int = 3) -> Tensor:

@@ -1,0 +1,50 @@
+from __future__ import annotations
+
+import numpy as np
+import pytest
+import torch
+
+from unlit.color import linear_to_srgb
+from unlit.predict.small import small_picture, small_size
+
+
+@pytest.mark.parametrize(
+    ("size", "expected"),
+    [((2000, 3000), (256, 384)), ((3000, 2000), (384, 256)), ((1000, 1000), (314, 314)), ((100, 120), (100, 120))],
+)
+def test_every_shape_gets_as_many_pixels_and_none_is_enlarged(size: tuple[int, int], expected: tuple[int, int]) -> None:
+    assert small_size(*size) == expected
+
+
+def test_a_panorama_keeps_some_height_and_a_line_its_pixel() -> None:
+    h, w = small_size(205, 2469)
+    assert h >= 80
+    assert h * w < 1.1 * 256 * 384
+    assert small_size(1, 10**6) == (1, 4 * 384)
+
+
+def test_a_small_picture_is_the_mean_of_what_it_covers() -> None:
+    image = np.random.default_rng(0).uniform(0, 1, (600, 900, 3)).astype(np.float32)
+    small = small_picture(image)
+    assert small.light.shape == (3, 256, 384)
+    torch.testing.assert_close(small.light.mean((1, 2)), torch.from_numpy(image.mean((0, 1))), atol=2e-3, rtol=0)
+    assert small.exposure == 1
+    torch.testing.assert_close(small.encoded, linear_to_srgb(small.light))
+
+
+def test_light_beyond_white_is_brought_below_it_but_for_lamps() -> None:
+    image = np.random.default_rng(0).uniform(0, 8, (60, 90, 3)).astype(np.float32)
+    image[:2, :10] = 1e4  # lamps: fewer than a hundredth
+    small = small_picture(image)
+    assert 7 < small.exposure < 9
+    assert float(small.encoded.max()) == pytest.approx(1)
+    np.testing.assert_allclose(small.light.permute(1, 2, 0).numpy() * small.exposure, image, rtol=1e-5)
+
+
+def test_what_is_transparent_is_the_mean_of_the_rest() -> None:
+    image = np.full((60, 90, 3), 0.25, np.float32)
+    image[:, :30] = 0.9
+    opacity = np.ones((60, 90), np.float32)
+    opacity[:, :30] = 0
+    small = small_picture(image, opacity)
+    np.testing.assert_allclose(small.light.numpy(), 0.25, rtol=1e-4)
