@@ -10,8 +10,9 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from unlit.masks.exposure import border, dark, saturated
+from unlit.masks.exposure import border, dark, saturated, strongest_channel
 from unlit.masks.moving import moving
+from unlit.masks.semantic import load_segmenter, semantic_masks
 from unlit.masks.settings import KINDS, MaskSettings
 from unlit.masks.sky import sky
 from unlit.masks.small import enlarged, small_frames
@@ -36,8 +37,8 @@ def build_masks(
     """
     m, h, w, _ = frames_u8.shape
     made: Masks = {}
-    bright = saturated(frames_u8, settings.saturated_from)
-    black = dark(frames_u8, settings.dark_to)
+    strongest = strongest_channel(frames_u8)
+    bright, black = saturated(strongest, settings.saturated_from), dark(strongest, settings.dark_to)
     outside = np.zeros((m, h, w), bool) if borders is None else np.array(np.broadcast_to(borders, (m, h, w)))
     if settings.saturated:
         made["saturated"] = bright
@@ -52,6 +53,10 @@ def build_masks(
             made["moving"] = enlarged(moving(small, settings.moving_sensitivity), small.block, h, w)
         if settings.sky:
             made["sky"] = np.array(np.broadcast_to(enlarged(sky(small), small.block, h, w), (m, h, w)))
+    if settings.segmenter is not None:
+        segmenter = load_segmenter(settings.segmenter, settings.segmenter_kinds)
+        for kind, mask in semantic_masks(frames_u8, segmenter).items():
+            made[kind] = made[kind] | mask if kind in made else mask
     if by_hand is not None:
         made["by-hand"] = np.array(np.broadcast_to(by_hand, (m, h, w)))
     return {kind: made[kind] for kind in KINDS if kind in made}

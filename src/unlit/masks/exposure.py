@@ -23,14 +23,20 @@ FEWEST_FOR_BORDERS = 3
 """Frames: with fewer, plain things may well stay as they are."""
 
 
-def saturated(frames_u8: NDArray[np.uint8], level: int) -> NDArray[np.bool_]:
-    """Return where any channel of `frames_u8` (m, h, w, 3) is `level` or more: (m, h, w)."""
-    return np.asarray(frames_u8.max(axis=-1) >= level)
+def strongest_channel(frames_u8: NDArray[np.uint8]) -> NDArray[np.uint8]:
+    """Return the largest of the three channels of (m, h, w, 3): (m, h, w)."""
+    # Many times as fast as a maximum over the last axis, which is three long.
+    return np.maximum(np.maximum(frames_u8[..., 0], frames_u8[..., 1]), frames_u8[..., 2])
 
 
-def dark(frames_u8: NDArray[np.uint8], level: int) -> NDArray[np.bool_]:
-    """Return where no channel of `frames_u8` (m, h, w, 3) is above `level`: (m, h, w)."""
-    return np.asarray(frames_u8.max(axis=-1) <= level)
+def saturated(strongest: NDArray[np.uint8], level: int) -> NDArray[np.bool_]:
+    """Return where the strongest channel (m, h, w) is `level` or more."""
+    return np.asarray(strongest >= level)
+
+
+def dark(strongest: NDArray[np.uint8], level: int) -> NDArray[np.bool_]:
+    """Return where the strongest channel (m, h, w) is not above `level`."""
+    return np.asarray(strongest <= level)
 
 
 def border(frames_u8: NDArray[np.uint8]) -> NDArray[np.bool_]:
@@ -45,7 +51,7 @@ def border(frames_u8: NDArray[np.uint8]) -> NDArray[np.bool_]:
     highest, lowest = frames_u8.max(axis=0), frames_u8.min(axis=0)
     still = ((highest - lowest <= UNCHANGED) & (highest <= BORDER_LIMIT)).all(axis=-1)
     # Padding with the edge itself keeps what touches it; opening takes away single lines and dots.
-    opened = ndimage.binary_opening(np.pad(still, 2, mode="edge"), np.ones((3, 3)))[2:-2, 2:-2]
+    opened = ndimage.binary_opening(np.pad(still, 2, mode="edge"), np.ones((3, 3), bool))[2:-2, 2:-2]
     found = _touching_the_edge(opened)
     return found if found.mean() < 0.5 else np.zeros((h, w), bool)
 

@@ -14,7 +14,7 @@ from scipy import ndimage
 from unlit.masks.shadow import color_by_light, without_light_edges
 from unlit.masks.structure import gradients, mismatch, noise_strength, similar_frames
 from unlit.masks.tint import colors_apart, tint_distance
-from unlit.masks.usual import usual
+from unlit.masks.usual import median_of_few, usual
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -66,7 +66,7 @@ def structure_evidence(small: SmallFrames, apart: Floats) -> Iterator[Floats]:
         if known[i].any():
             beta = color_by_light((logs[i] - usual_light)[known[i]], apart[i][known[i]])
             seen = [without_light_edges(g[:, i], expected, apart[i], beta), *seen]
-        references = [expected, np.median(g[:, like], axis=1)]
+        references = [expected, median_of_few([g[:, j] for j in like])]
         near, wide = (mismatch(seen, references, noise, window) for window in (fine, coarse))
         # Where the whole frame is unlike the others, as by night, a mismatch says less.
         yield np.float32(OF_FINE) * near + np.float32(OF_COARSE) * wide + np.float32(OF_FRAME * np.median(near))
@@ -82,10 +82,9 @@ def things(evidence: Floats, guide: Floats) -> NDArray[np.bool_]:
     """Return the regions (y, x) of evidence that are things, drawn along the edges of the frame, `guide` (y, x)."""
     evidence = drawn_to_edges(evidence, guide)
     parts, count = ndimage.label(evidence > LOW)
-    if count == 0:
-        return np.zeros(evidence.shape, bool)
-    strong = ndimage.maximum(evidence, parts, np.arange(1, count + 1)) > HIGH
-    return np.asarray(ndimage.binary_fill_holes(np.concatenate([[False], strong])[parts]))
+    strong = np.zeros(count + 1, bool)
+    strong[parts[evidence > HIGH]] = True
+    return np.asarray(ndimage.binary_fill_holes(strong[parts]))
 
 
 def drawn_to_edges(values: Floats, guide: Floats, window: int = 9, softness: float = 0.1) -> Floats:
