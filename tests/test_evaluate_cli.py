@@ -4,8 +4,11 @@ from __future__ import annotations
 
 import json
 import shlex
+import struct
+import zlib
 from pathlib import Path
 
+import numpy as np
 import pytest
 
 from tests.evaluate.tiny_world import write_world
@@ -47,6 +50,36 @@ def test_the_command_in_the_report_can_be_run_again(world: Path, tmp_path: Path)
     assert record(tmp_path / "one")["methods"] == record(tmp_path / "two")["methods"]
 
 
+def test_frames_that_do_not_say_how_they_are_encoded_need_to_be_told(
+    tmp_path: Path, capfd: pytest.CaptureFixture[str]
+) -> None:
+    rng = np.random.default_rng(0)
+    surface = rng.uniform(0.2, 1, (24, 30, 3))
+    (tmp_path / "views" / "a").mkdir(parents=True)
+    for k in range(3):
+        words = np.rint(65535 * surface * rng.uniform(0.5, 1, (24, 30, 1))).astype(np.uint16)
+        write_plain_png(tmp_path / "views" / "a" / f"{k}.png", words)
+    given = ["evaluate", "sequences", "--data", tmp_path / "views", "--method", "constant-shading", "--quiet"]
+    assert run(*given, "--out", tmp_path / "no") == 1
+    assert "16-bit" in capfd.readouterr().err
+    assert run(*given, "--input-encoding", "linear", "--out", tmp_path / "yes") == 0
+    assert record(tmp_path / "yes")["methods"]["constant-shading"]["scores"]["consistency"] == pytest.approx(1)
+    assert "--input-encoding linear" in str(record(tmp_path / "yes")["command"])
+
+
+def write_plain_png(path: Path, words: np.ndarray) -> None:
+    """A 16-bit RGB PNG without anything that tells its encoding."""
+    h, w, _ = words.shape
+    rows = np.pad(words.astype(">u2").view(np.uint8).reshape(h, 6 * w), ((0, 0), (1, 0)))  # each with filter 0
+    chunks = [
+        (b"IHDR", struct.pack(">IIBBBBB", w, h, 16, 2, 0, 0, 0)),
+        (b"IDAT", zlib.compress(rows.tobytes())),
+        (b"IEND", b""),
+    ]
+    parts = (struct.pack(">I", len(d)) + kind + d + struct.pack(">I", zlib.crc32(kind + d)) for kind, d in chunks)
+    path.write_bytes(b"\x89PNG\r\n\x1a\n" + b"".join(parts))
+
+
 def test_a_network_is_a_method(world: Path, tmp_path: Path) -> None:
     weights = write_weights(tmp_path / "net.safetensors")
     out = tmp_path / "out"
@@ -68,6 +101,7 @@ def test_a_network_is_a_method(world: Path, tmp_path: Path) -> None:
         (["worlds", "--data", "WORLD", "--method", "retinex-color", "--resize"], "no resizing"),
         (["saw", "--data", "WORLD", "--method", "retinex-color", "--largest-ratio", "1"], "largest ratio"),
         (["saw", "--data", "WORLD", "--method", "retinex-color"], "saw_splits"),
+        (["worlds", "--data", "WORLD", "--method", "weiss", "--input-encoding", "srgb"], "--input-encoding"),
     ],
 )
 def test_wrong_input_gets_one_line_and_exit_code_2(

@@ -12,6 +12,7 @@ from unlit.evaluate.saw import LARGEST_RATIO
 from unlit.evaluate.saw_set import SawBenchmark, SawSplit
 from unlit.evaluate.sequences import SequencesBenchmark
 from unlit.evaluate.worlds import WorldsBenchmark
+from unlit.image_io import Encoding
 
 Name = Literal["iiw", "saw", "mit", "worlds", "sequences"]
 
@@ -26,17 +27,25 @@ SPLITS: dict[str, tuple[str, ...]] = {
 
 
 def open_benchmark(
-    name: Name, data: Path, split: str | None = None, *, largest_ratio: float = LARGEST_RATIO
+    name: Name,
+    data: Path,
+    split: str | None = None,
+    *,
+    largest_ratio: float = LARGEST_RATIO,
+    input_encoding: Encoding | None = None,
 ) -> Benchmark:
     """Return the benchmark called `name` over the set in the folder `data`; ValueError where that cannot be.
 
-    `largest_ratio` is where SAW's thresholds end: 8 in the paper, 64 in later work.
+    `largest_ratio` is where SAW's thresholds end: 8 in the paper, 64 in later work. `input_encoding` is that of the
+    frames of sequences whose files do not say; the other sets leave no doubt.
     """
     if not data.is_dir():
         raise ValueError(f"{data}: is not a folder; give the folder that the set lies in")
     split = split or SPLITS[name][0]
     if split not in SPLITS[name]:
         raise ValueError(f"{name} has no split {split!r}; choose one of {', '.join(SPLITS[name])}")
+    if input_encoding is not None and name != "sequences":
+        raise ValueError(f"{name} says itself how its pictures are encoded; leave --input-encoding out")
     if largest_ratio <= 1.501:
         raise ValueError(f"the largest ratio must be above 1.501, not {largest_ratio}; the paper has 8")
     if name == "iiw":
@@ -45,4 +54,4 @@ def open_benchmark(
         return SawBenchmark(data, cast(SawSplit, split), largest_ratio)
     if name == "mit":
         return MitBenchmark(data, split)
-    return WorldsBenchmark(data, split) if name == "worlds" else SequencesBenchmark(data)
+    return WorldsBenchmark(data, split) if name == "worlds" else SequencesBenchmark(data, input_encoding)
