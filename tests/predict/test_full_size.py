@@ -1,5 +1,7 @@
 from __future__ import annotations
 
+import tracemalloc
+
 import numpy as np
 import pytest
 import torch
@@ -8,7 +10,7 @@ from hypothesis import strategies as st
 from numpy.typing import NDArray
 from torch.nn.functional import interpolate
 
-from unlit.predict.full_size import gray_shading, strips
+from unlit.predict.full_size import STRIP_VALUES, gray_shading, strips
 from unlit.predict.guided import linear_coefficients
 from unlit.predict.small import small_picture
 
@@ -93,6 +95,16 @@ def test_a_wild_answer_still_gives_finite_light() -> None:
         shading = gray_shading(picture(20, 30), sign * wild, WHITE)
         assert np.isfinite(shading).all()
         assert (shading > 0).all()
+
+
+def test_memory_is_that_of_the_result_and_a_few_strips() -> None:
+    image = np.broadcast_to(np.float32(0.5), (4000, 1500, 3))
+    coefficients = np.zeros((4, 20, 30), np.float32)
+    tracemalloc.start()
+    shading = gray_shading(image, coefficients, WHITE, threads=2)
+    peak = tracemalloc.get_traced_memory()[1]
+    tracemalloc.stop()
+    assert peak < shading.nbytes + 2 * 10 * 4 * STRIP_VALUES
 
 
 def test_exposure_only_scales_the_light() -> None:

@@ -3,6 +3,7 @@ from __future__ import annotations
 import numpy as np
 import pytest
 import torch
+from torch.nn.functional import interpolate
 
 from unlit.color import linear_to_srgb
 from unlit.predict.small import small_picture, small_size
@@ -30,6 +31,15 @@ def test_a_small_picture_is_the_mean_of_what_it_covers() -> None:
     torch.testing.assert_close(small.light.mean((1, 2)), torch.from_numpy(image.mean((0, 1))), atol=2e-3, rtol=0)
     assert small.exposure == 1
     torch.testing.assert_close(small.encoded, linear_to_srgb(small.light))
+
+
+def test_strips_change_nothing(monkeypatch: pytest.MonkeyPatch) -> None:
+    image = np.random.default_rng(0).uniform(0, 1, (610, 903, 3)).astype(np.float32)
+    whole = interpolate(
+        torch.from_numpy(image).permute(2, 0, 1)[None], small_size(610, 903), mode="bilinear", antialias=True
+    )
+    monkeypatch.setattr("unlit.predict.small.strips", lambda h, w: (slice(y, min(h, y + 7)) for y in range(0, h, 7)))
+    torch.testing.assert_close(small_picture(image).light, whole[0], atol=1e-6, rtol=0)
 
 
 def test_light_beyond_white_is_brought_below_it_but_for_lamps() -> None:

@@ -109,9 +109,9 @@ class Batcher:
     On a CPU, where a batch is no quicker than its pictures one by one, each caller asks the network itself.
     """
 
-    def __init__(self, predictor: Predictor, batch: int = BATCH) -> None:
+    def __init__(self, predictor: Predictor, batch: int = BATCH, *, direct: bool | None = None) -> None:
         self._predictor, self._batch = predictor, batch
-        self._is_direct = predictor.network.device.type == "cpu"
+        self._is_direct = predictor.network.device.type == "cpu" if direct is None else direct
         self._waiting: queue.SimpleQueue[tuple[Small, Future[Decomposition]] | None] = queue.SimpleQueue()
         self._thread = threading.Thread(target=self._serve, daemon=True)
 

@@ -6,6 +6,7 @@ Shapes: the photograph is (h, w, 3), linear; the small one a tensor (3, h', w').
 from __future__ import annotations
 
 import math
+from collections.abc import Callable
 from dataclasses import dataclass
 
 import numpy as np
@@ -15,6 +16,7 @@ from torch import Tensor
 from torch.nn.functional import interpolate
 
 from unlit.color import linear_to_srgb
+from unlit.predict.full_size import strips
 
 SIZE = 384
 """The longer side of a 3:2 photograph inside the network, as in the paper's training; others get as many pixels."""
@@ -52,13 +54,14 @@ def small_size(h: int, w: int, size: int = SIZE) -> tuple[int, int]:
 
 def small_picture(image: NDArray[np.float32], alpha: NDArray[np.float32] | None = None, size: int = SIZE) -> Small:
     """Return `image` (h, w, 3) at the network's size; what is transparent there counts by its opacity."""
-    target = small_size(image.shape[0], image.shape[1], size)
+    h, w, _ = image.shape
+    target = small_size(h, w, size)
     if alpha is None:
-        light = _resized(torch.from_numpy(image), target)
+        light = _resized(lambda rows: image[rows], (h, w), target)
     else:
-        opacity = torch.from_numpy(alpha).clamp(0, 1)[..., None]
-        seen = _resized(opacity, target)
-        light = _resized(torch.from_numpy(image) * opacity, target) / seen.clamp_min(1e-6)
+        opacity = np.clip(alpha, 0, 1)[..., None]
+        seen = _resized(lambda rows: opacity[rows], (h, w), target)
+        light = _resized(lambda rows: image[rows] * opacity[rows], (h, w), target) / seen.clamp_min(1e-6)
         # Under full transparency a file may keep any color: the mean of the rest disturbs least.
         mean = (light * seen).sum((1, 2), keepdim=True) / seen.sum().clamp_min(1e-6)
         light = torch.where(seen > 1e-3, light, mean)
@@ -66,12 +69,23 @@ def small_picture(image: NDArray[np.float32], alpha: NDArray[np.float32] | None 
     return Small(light / exposure, exposure)
 
 
-def _resized(picture: Tensor, target: tuple[int, int]) -> Tensor:
-    """Return (c, h', w') of a picture (h, w, c), every pixel of which counts."""
-    planes = picture.permute(2, 0, 1)[None]  # a view: no second copy of a large photograph
-    if tuple(planes.shape[-2:]) == target:
-        return planes[0].contiguous()
-    return interpolate(planes, target, mode="bilinear", antialias=True)[0].contiguous()
+def _resized(strip: Callable[[slice], NDArray[np.float32]], size: tuple[int, int], target: tuple[int, int]) -> Tensor:
+    """Return (c, h', w') of a picture of `size` that is given by strips (rows, w, c): every pixel of it counts.
+
+    First made narrow, a strip at a time, then low: torch would copy a large photograph as a whole.
+    """
+    h, w = size
+    narrow = []
+    for rows in strips(h, w):
+        planes = torch.from_numpy(strip(rows)).permute(2, 0, 1)[None]
+        narrow.append(_scaled(planes, (planes.shape[2], target[1])))
+    return _scaled(torch.cat(narrow, 2), target)[0].contiguous()
+
+
+def _scaled(planes: Tensor, size: tuple[int, int]) -> Tensor:
+    if tuple(planes.shape[-2:]) == size:
+        return planes
+    return interpolate(planes, size, mode="bilinear", antialias=True)
 
 
 def _exposure(light: Tensor) -> float:
