@@ -135,6 +135,6 @@ def test_an_exported_network_says_the_same_elsewhere(tmp_path: Path, predictor: 
 def test_the_command_line_has_the_defaults_of_the_functions_it_calls() -> None:
     options = inspect.signature(cli.decompose).parameters
     predictor = inspect.signature(Predictor).parameters
-    for name in ("weights", "device", "size", "precision", "compiled"):
+    for name in ("weights", "device", "size", "detail", "precision", "compiled"):
         assert options[name].default == predictor[name].default, name
     assert options["exact"].default == inspect.signature(Predictor.decompose).parameters["exact"].default

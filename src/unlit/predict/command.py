@@ -41,6 +41,7 @@ class Options:
     weights: Path | None
     device: str
     size: int
+    detail: int | None
     precision: Precision
     compiled: bool
     force: bool
@@ -79,6 +80,7 @@ def _decompose(jobs: list[Job], options: Options, outcome: _Outcome, early: dict
         options.weights,
         device=options.device,
         size=options.size,
+        detail=options.detail,
         precision=options.precision,
         compiled=options.compiled,
     )

@@ -22,7 +22,7 @@ from unlit.predict.files import Job
 from unlit.predict.full_size import usable_processors
 from unlit.predict.predictor import Predictor
 from unlit.predict.saving import Format, check_free, planned, save_photo
-from unlit.predict.small import Small, small_picture
+from unlit.predict.small import Small
 from unlit.predict.source import Photo, opened
 
 BATCH = 16
@@ -76,7 +76,7 @@ def decompose_files(
         with room.held(job.source.stat().st_size if job.source.exists() else 0):
             waiting = (early or {}).get(job.source)
             photo = waiting.result() if waiting else opened(job.source, input_encoding)
-            small = small_picture(photo.pixels, photo.alpha, predictor.size)
+            small = predictor.small(photo)
             said = batcher.said(small)
             threads = 1 if photo.pixels[..., 0].size < LARGE and workers > 1 else None
             found = predictor.finished(photo, small, said, exact=exact, threads=threads)

@@ -21,6 +21,7 @@ from unlit.predict.exact import SHADING_SHARE, brightness_excess, shading_coeffi
 from unlit.predict.full_size import gray_shading
 from unlit.predict.network import Network, Precision
 from unlit.predict.photo import PhotoDecomposition
+from unlit.predict.scales import merged
 from unlit.predict.small import LARGEST, SIZE, SMALLEST, Small, small_picture
 from unlit.predict.source import Photo, opened
 
@@ -37,8 +38,8 @@ class Predictor:
     `weights` is a file that training wrote, or the model that comes with the package. `device` is "auto", "cpu", "cuda"
     or another that torch knows. `precision` is that of the network's products; "auto" takes bfloat16 where the hardware
     has it. `compiled` lets torch compile the network at its first photograph of each size. `size` is the longer side of
-    a 3:2 photograph inside the network. `share` is the part of what the network leaves unexplained that goes to the
-    shading (`unlit.predict.exact`).
+    a 3:2 photograph inside the network; with `detail`, a larger size, it looks twice, and takes from there what is fine.
+    `share` is the part of what the network leaves unexplained that goes to the shading (`unlit.predict.exact`).
     """
 
     def __init__(
@@ -49,13 +50,15 @@ class Predictor:
         precision: Precision = "auto",
         compiled: bool = False,
         size: int = SIZE,
+        detail: int | None = None,
         share: float = SHADING_SHARE,
     ) -> None:
-        if not SMALLEST <= size <= LARGEST:
-            raise ValueError(f"size must be from {SMALLEST} to {LARGEST}, not {size}")
+        for name, side in (("size", size), ("detail", size if detail is None else detail)):
+            if not SMALLEST <= side <= LARGEST:
+                raise ValueError(f"{name} must be from {SMALLEST} to {LARGEST}, not {side}")
         if not 0 <= share <= 1:
             raise ValueError(f"share must be from 0 to 1, not {share}")
-        self.size, self.share = size, share
+        self.size, self.detail, self.share = size, detail, share
         self.network = Network(weights, device=device, precision=precision, compiled=compiled)
 
     def decompose(
@@ -70,21 +73,31 @@ class Predictor:
         as there are processors unless given.
         """
         photo = opened(source, encoding)
-        small = small_picture(photo.pixels, photo.alpha, self.size)
+        small = self.small(photo)
         return self.finished(photo, small, self.said([small])[0], exact=exact, threads=threads)
+
+    def small(self, photo: Photo) -> Small:
+        """Return the photograph as the network sees it."""
+        return small_picture(photo.pixels, photo.alpha, self.size, self.detail)
 
     def said(self, smalls: Sequence[Small]) -> list[Decomposition]:
         """Return what the network says of small pictures, on the CPU; those of one size go through it together."""
+        looks = [look for small in smalls for look in small.encoded]
         answers: dict[int, Decomposition] = {}
-        for shape in dict.fromkeys(small.light.shape for small in smalls):
-            chosen = [k for k, small in enumerate(smalls) if small.light.shape == shape]
-            batch = torch.stack([smalls[k].encoded for k in chosen])
+        for shape in dict.fromkeys(look.shape for look in looks):
+            chosen = [k for k, look in enumerate(looks) if look.shape == shape]
+            batch = torch.stack([looks[k] for k in chosen])
             if self.network.device.type == "cuda":
                 batch = batch.pin_memory()  # so that the copy need not wait for the work before it
             said = self.network.decomposed(batch)
             parts = [part.cpu() for part in (said.log_reflectance, said.log_shading, said.light_color)]
             answers |= {k: Decomposition(*(part[j : j + 1] for part in parts)) for j, k in enumerate(chosen)}
-        return [answers[k] for k in range(len(smalls))]
+        said_of_looks = iter([answers[k] for k in range(len(looks))])
+        found = []
+        for small in smalls:
+            fine = next(said_of_looks)
+            found.append(fine if small.broad is None else merged(next(said_of_looks), fine))
+        return found
 
     def finished(
         self, photo: Photo, small: Small, said: Decomposition, *, exact: bool = True, threads: int | None = None

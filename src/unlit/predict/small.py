@@ -36,11 +36,14 @@ class Small:
     """(3, h', w'), linear, divided by the exposure."""
     exposure: float
     """1 unless the photograph has more light beyond white than lamps and glints."""
+    broad: Tensor | None = None
+    """(3, h'', w''), linear and of the same exposure: a smaller look, where two are wanted."""
 
     @property
-    def encoded(self) -> Tensor:
-        """(3, h', w') in [0, 1]: sRGB, what the network is given."""
-        return linear_to_srgb(self.light.clamp(0, 1))
+    def encoded(self) -> list[Tensor]:
+        """(3, h', w') in [0, 1], sRGB: what the network is given; a smaller look, if any, after the larger one."""
+        looks = [self.light] if self.broad is None else [self.light, self.broad]
+        return [linear_to_srgb(look.clamp(0, 1)) for look in looks]
 
 
 def small_size(h: int, w: int, size: int = SIZE) -> tuple[int, int]:
@@ -52,10 +55,15 @@ def small_size(h: int, w: int, size: int = SIZE) -> tuple[int, int]:
     return max(1, round(scale * h)), max(1, round(scale * w))
 
 
-def small_picture(image: NDArray[np.float32], alpha: NDArray[np.float32] | None = None, size: int = SIZE) -> Small:
-    """Return `image` (h, w, 3) at the network's size; what is transparent there counts by its opacity."""
+def small_picture(
+    image: NDArray[np.float32], alpha: NDArray[np.float32] | None = None, size: int = SIZE, detail: int | None = None
+) -> Small:
+    """Return `image` (h, w, 3) at the network's size; what is transparent there counts by its opacity.
+
+    `detail` is the size of a larger look, beside which that of `size` is the broad one.
+    """
     h, w, _ = image.shape
-    target = small_size(h, w, size)
+    target = small_size(h, w, max(size, detail or size))
     if alpha is None:
         light = _resized(lambda rows: image[rows], (h, w), target)
     else:
@@ -66,7 +74,9 @@ def small_picture(image: NDArray[np.float32], alpha: NDArray[np.float32] | None 
         mean = (light * seen).sum((1, 2), keepdim=True) / seen.sum().clamp_min(1e-6)
         light = torch.where(seen > 1e-3, light, mean)
     exposure = _exposure(light)
-    return Small(light / exposure, exposure)
+    light = light / exposure
+    broad = small_size(h, w, size)
+    return Small(light, exposure, None if broad == target else _scaled(light[None], broad)[0])
 
 
 def _resized(strip: Callable[[slice], NDArray[np.float32]], size: tuple[int, int], target: tuple[int, int]) -> Tensor:

@@ -20,7 +20,6 @@ from unlit import __version__
 from unlit.color import floored_log, linear_to_srgb, srgb_to_linear
 from unlit.predict.predictor import Predictor
 from unlit.predict.saving import check_free
-from unlit.predict.small import small_picture
 from unlit.predict.source import Photo
 from unlit.predict.temporal import Memory, steadied
 from unlit.train.durable import replace_durably
@@ -56,7 +55,7 @@ def decompose_frames(
     memory: Memory | None = None
     for frame in frames:
         photo = Photo(frame)
-        small = small_picture(frame, None, predictor.size)
+        small = predictor.small(photo)
         said = predictor.said([small])[0]
         found = predictor.finished(photo, small, said, threads=threads)
         own = floored_log(torch.from_numpy(found.reflectance).permute(2, 0, 1), DARKEST)
