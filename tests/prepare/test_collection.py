@@ -135,6 +135,31 @@ def test_kinds_of_masks_can_be_switched_without_the_source(tmp_path: Path) -> No
     assert (load_sequence(out / "sequences" / "v").mask == before).all()
 
 
+def test_masks_drawn_by_hand_move_with_their_frames(tmp_path: Path) -> None:
+    moves = [{"dx": 0.0}] * 4 + [{"dx": 2.0}] * 3  # the middle one is at rest, so the others are moved back
+    folder = write_folder(tmp_path / "v", clip(7, SIZE, moves=moves))
+    drawn = np.full((*SIZE, 3), 255, np.uint8)
+    drawn[20:40, 30:50] = 0
+    write_folder(tmp_path / "hand" / "v", [drawn])
+    (tmp_path / "hand" / "v" / "0001.png").rename(tmp_path / "hand" / "v" / "0001_hand.png")
+    (tmp_path / "hand" / "v" / "0006_hand.png").write_bytes((tmp_path / "hand" / "v" / "0001_hand.png").read_bytes())
+    arguments = (folder, "--out", tmp_path / "set", "--workers", 1, "--by-hand", tmp_path / "hand")
+    assert run(*arguments) == 0
+    described = description(tmp_path / "set" / "sequences" / "v")
+    masks = {frame["name"]: frame["kinds"].get("by-hand") for frame in described["frames"]}
+    assert {name for name, file in masks.items() if file} == {"0001", "0006"}
+    for name, left in (("0001", 30), ("0006", 28)):
+        pixels = read_image(tmp_path / "set" / "sequences" / "v" / str(masks[name]), encoding="linear").pixels[..., 0]
+        assert (pixels[21:39, left + 1 : left + 19] == 0).all()
+        assert (pixels[:, : left - 2] == 1).all()
+        assert (pixels[:, left + 23 :] == 1).all()
+    (tmp_path / "hand" / "v" / "0006_hand.png").unlink()
+    assert run(*arguments) == 0, "another mask is another fingerprint"
+    assert "by-hand" not in description(tmp_path / "set" / "sequences" / "v")["frames"][5]["kinds"]
+    (tmp_path / "hand" / "v" / "0001_hand.png").write_bytes(b"no picture")
+    assert run(*arguments) == 2
+
+
 def test_bad_sources_get_a_line_each_and_the_good_ones_are_prepared(
     tmp_path: Path, sources: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:

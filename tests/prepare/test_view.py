@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
@@ -9,9 +10,10 @@ import pytest
 from numpy.typing import NDArray
 
 from tests.prepare.clips import MARGIN, clip, light, scene, shake, view
+from unlit.prepare.finding import find_sources
 from unlit.prepare.settings import PrepareSettings
 from unlit.prepare.shot import choose_shots, runs
-from unlit.prepare.source import SmallFrame, Source, SourceError
+from unlit.prepare.source import SmallFrame, Source, SourceError, small_frames
 from unlit.prepare.view import Watcher
 
 SIZE = (96, 128)
@@ -160,3 +162,31 @@ def test_a_camera_on_the_move_does_not_fill_the_memory() -> None:
     watcher = watched([np.asarray(rng.integers(0, 255, (*SIZE, 3)), np.uint8) for _ in range(30)])
     assert len(watcher.causes) == 30
     assert len(watcher._views) <= 8
+
+
+@pytest.mark.data
+@pytest.mark.parametrize("name", ["chamonix", "courbevoie", "frankfurt", "panorama"])
+def test_real_views_over_days_seasons_and_nights_are_one_view(shared_data: Path, name: str) -> None:
+    (source,), _ = find_sources([shared_data / "webcams" / name], SETTINGS)
+    some = replace(source, pictures=source.pictures[::4])
+    watcher = Watcher(SETTINGS)
+    for frame in small_frames(some, SETTINGS):
+        assert isinstance(frame, SmallFrame)
+        watcher.watch(frame)
+    used = [seen for seen in watcher.seen if seen.reason is None]  # the panorama has pictures twice
+    assert len(used) >= 9
+    assert {seen.view for seen in used} == {0}
+    longer = max(watcher.seen[0].size)
+    assert max(np.hypot(seen.motion.dx, seen.motion.dy) for seen in used) < 0.005 * longer
+
+
+@pytest.mark.data
+def test_a_real_day_from_dusk_to_dusk_is_one_view_and_black_ends_go(shared_data: Path) -> None:
+    (source,), _ = find_sources([shared_data / "video" / "one-day.mp4"], SETTINGS)
+    watcher = Watcher(SETTINGS)
+    for frame in small_frames(source, PrepareSettings(every=12)):
+        assert isinstance(frame, SmallFrame)
+        watcher.watch(frame)
+    assert watcher.seen[0].reason == watcher.seen[-1].reason == "near-black"
+    assert {seen.view for seen in watcher.seen if seen.reason is None} == {0}
+    assert sum(seen.reason is None for seen in watcher.seen) > 40

@@ -6,7 +6,7 @@ memory depends on how many frames are kept and how large they are, not on how lo
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from dataclasses import asdict, dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -15,11 +15,21 @@ import numpy as np
 
 from unlit.image_io import ImageError
 from unlit.masks.build import build_masks
+from unlit.masks.by_hand import HandMaskError, hand_masks
 from unlit.prepare.placing import Placed, in_place, read_small_enough
 from unlit.prepare.report import Page, sequence_section
 from unlit.prepare.settings import PrepareSettings
 from unlit.prepare.shot import Shot, choose_shots, runs, without_frames
-from unlit.prepare.source import Source, SourceError, Unreadable, count_estimate, full_frames, small_frames
+from unlit.prepare.source import (
+    FullFrame,
+    Source,
+    SourceError,
+    Unreadable,
+    count_estimate,
+    full_frames,
+    hand_place,
+    small_frames,
+)
 from unlit.prepare.view import Seen, Watcher
 from unlit.prepare.writing import VERSION, appearing, union, write_frames, write_json, write_masks
 
@@ -78,8 +88,8 @@ def prepare_source(job: Job, progress: Progress) -> Outcome:
         return _written(job, watcher, shots, reasons, warnings, progress)
     except SourceError as error:
         return Outcome(refused=str(error), is_final=True, warnings=tuple(warnings))
-    except (ImageError, OSError, MemoryError) as error:
-        reason = str(error) if isinstance(error, ImageError) else _in_words(job, error)
+    except (ImageError, HandMaskError, OSError, MemoryError) as error:
+        reason = str(error) if isinstance(error, ValueError) else _in_words(job, error)
         return Outcome(refused=reason, warnings=tuple(warnings))
 
 
@@ -155,20 +165,18 @@ def _write_shot(job: Job, watcher: Watcher, shot: Shot, reasons: dict[int, str],
     """Write the sequence of a shot and return its section of the report."""
     settings = job.settings
     frames = full_frames(job.source, [seen.index for seen in shot.kept], settings.encoding, job.threads)
+    if settings.by_hand is not None:
+        frames = _masked_by_hand(frames, shot, hand_place(job.source, settings.by_hand))
     small_enough = read_small_enough(frames, 1e6 * settings.max_megapixels)
     scale = max(small_enough[0].pixels.shape[:2]) / max(shot.kept[0].size)
     placed = in_place(small_enough, [seen.motion.scaled(scale) for seen in shot.kept], job.threads)
     del small_enough
     masks = build_masks(placed.frames_u8, settings.masks, borders=placed.borders, by_hand=placed.invalid)
     shot, placed, masks = _with_enough_left(job, shot, placed, masks)
-    all_reasons = {
-        **reasons,
-        **{seen.index: f"of another view than {name}" for seen in watcher.seen if seen.view is not None},
+    elsewhere = {
+        seen.index: f"of another view than {name}" for seen in watcher.seen if seen.view not in (None, shot.view)
     }
-    all_reasons = {**all_reasons, **reasons, **shot.reasons}
-    for seen in shot.kept:
-        all_reasons.pop(seen.index, None)
-    dropped = runs(watcher, all_reasons)
+    dropped = runs(watcher, {**elsewhere, **reasons, **shot.reasons})
     with appearing(job.out / "sequences" / name) as folder:
         files = write_frames(folder, placed.frames, job.threads)
         entries = write_masks(folder, masks, job.without)
@@ -180,6 +188,13 @@ def _write_shot(job: Job, watcher: Watcher, shot: Shot, reasons: dict[int, str],
         stated["dropped"] = dropped
         write_json(folder / "sequence.json", stated)
     return sequence_section(name, watcher, shot, placed, masks, dropped)
+
+
+def _masked_by_hand(frames: Iterator[FullFrame], shot: Shot, place: Path) -> Iterator[FullFrame]:
+    """Yield the frames less what a person left out, before they are moved: it was drawn over them as they are."""
+    left_out = hand_masks(place, [seen.name for seen in shot.kept], shot.kept[0].size)
+    for frame, drawn in zip(frames, left_out, strict=True):
+        yield replace(frame, valid=~drawn if frame.valid is None else frame.valid & ~drawn)
 
 
 def _with_enough_left(

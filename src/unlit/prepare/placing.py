@@ -32,7 +32,7 @@ if TYPE_CHECKING:
 
 _STILL = 0.1
 """Pixels: a frame that moved less is not touched."""
-_PLAIN = 0.25
+_PLAIN = 0.4
 """Pixels: a turn or zoom that moves the corners less is left out, since a shift alone is sharper and quicker."""
 _SURE = 12.0
 """The height of a peak below which the motion of the small copies is trusted instead."""

@@ -40,6 +40,9 @@ class PrepareSettings:
     """Look at every so many-th frame of a video only."""
     encoding: Literal["srgb", "linear"] | None = None
     """How pictures are encoded whose files do not say, such as 16-bit PNG."""
+    by_hand: str | None = None
+    """Masks drawn by hand over the frames as they are in the source: a folder of PNG files (255 = valid), LabelMe or
+    COCO files, or one such file; a folder inside it that is called like a source is for that source alone."""
     masks: MaskSettings = field(default_factory=MaskSettings)
     """What of the frames is left out."""
 

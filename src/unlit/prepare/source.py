@@ -170,6 +170,12 @@ def _valid(source: Source, index: int, size: tuple[int, ...]) -> NDArray[np.bool
     return np.asarray(valid)
 
 
+def hand_place(source: Source, by_hand: str) -> Path:
+    """Return where masks drawn by hand for a source lie: a folder of its name inside `by_hand`, or that itself."""
+    own = Path(by_hand) / source.name
+    return own if own.is_dir() else Path(by_hand)
+
+
 def small_size(size: tuple[int, int], pixels: float = SMALL_PIXELS) -> tuple[int, int]:
     """Return the size (h, w) of a copy with no more than so many pixels and the same shape."""
     shrink = min(1.0, math.sqrt(pixels / (size[0] * size[1])))
