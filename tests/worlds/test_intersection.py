@@ -86,6 +86,17 @@ def test_rays_straight_down_meet_the_terrains_height() -> None:
     assert torch.allclose(3 - distance, heights / 2, atol=1e-5)
 
 
+def test_a_ray_does_not_meet_the_terrain_that_it_leaves() -> None:
+    """A saddle of a hundred meters in one cell, where the slack for seams is wider than the lift of a ray."""
+    saddle = torch.tensor([[[1.0, -1.0], [-1.0, 1.0]]])
+    terrain = geometry(shapes([ShapeKind.TERRAIN], [placed((50.0, 50.0, 50.0), (0.0, 0.0, 0.0))], heights=saddle))
+    xy = uniform(generator(0), -1.0, 1.0, 2, 500)
+    at = torch.stack([xy[0], xy[1], xy[0] * xy[1] / 50])
+    normal = torch.nn.functional.normalize(torch.stack([-xy[1] / 50, -xy[0] / 50, torch.ones(500)]), dim=0)
+    distance, _ = nearest(terrain, at + 1e-4 * normal, normal)
+    assert bool((distance > 1.0).all())
+
+
 @pytest.mark.parametrize("kind", list(ShapeKind))
 def test_a_placed_shape_is_met_where_its_own_space_says(kind: ShapeKind) -> None:
     source = generator(int(kind))

@@ -176,6 +176,21 @@ def test_lists_do_not_lose_a_shape_that_is_in_the_way(device: torch.device) -> N
     assert float((apart(fast, readable) > 1e-3).float().mean()) < 0.005
 
 
+@pytest.mark.parametrize("kind", list(ShapeKind))
+def test_what_lies_below_the_surface_is_left_out_and_nothing_else(device: torch.device, kind: ShapeKind) -> None:
+    """Points all around one shape, under a sky: whatever of it rises above the point's plane takes light away."""
+    source = generator(20 + int(kind))
+    scene = shapes([kind], [placed((0.5, 0.9, 1.3), (0.0, 0.0, 0.0), turned(source))], heights=waves(9))
+    points, normals = (torch.nn.functional.normalize(torch.randn(3, 30, 30, generator=source), dim=0) for _ in range(2))
+    sky = light(LightKind.SKY, torch.ones(4, 8))
+    fast, readable = (
+        irradiance(scene, sky, 1.4 * points.to(device), normals.to(device), samples=16, bounces=1, form=form)
+        for form in ("kernel", "reference")
+    )
+    assert float((apart(fast, readable) > 1e-3).float().mean()) < 0.005
+    assert float((readable < 0.9).float().mean()) > 0.05
+
+
 def test_the_source_compiles_for_a_gpu() -> None:
     """By NVRTC or nvcc, whichever is here; neither needs a GPU."""
     try:
