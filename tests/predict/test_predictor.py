@@ -16,6 +16,7 @@ import unlit
 from tests.predict.weights import write_weights
 from unlit.color import linear_to_srgb
 from unlit.image_io import write_image
+from unlit.image_io.icc import srgb_profile
 from unlit.predict.network import DEFAULT_WEIGHTS, chosen_device, chosen_precision
 from unlit.predict.photo import PhotoDecomposition
 from unlit.predict.predictor import Predictor
@@ -101,6 +102,17 @@ def test_paths_pil_images_and_arrays_are_one_photograph(
     for found in ways[1:]:
         np.testing.assert_allclose(found.image, ways[0].image, rtol=1e-5, atol=1e-7)
         np.testing.assert_allclose(found.shading, ways[0].shading, rtol=1e-3)
+
+
+def test_the_profile_of_a_pil_image_counts(predictor: Predictor, image: NDArray[np.float32]) -> None:
+    words = np.rint(255 * image).astype(np.uint8)
+    picture = PIL.Image.fromarray(words)
+    picture.info["icc_profile"] = srgb_profile("linear", gray=False)
+    np.testing.assert_allclose(predictor.decompose(picture).image, words / 255, atol=1e-3)
+    assert np.abs(predictor.decompose(picture, encoding="srgb").image - words / 255).mean() > 0.05
+    picture.info["icc_profile"] = b"nonsense"
+    with pytest.raises(ValueError, match="PIL image has"):
+        predictor.decompose(picture)
 
 
 def test_gray_and_alpha_are_kept(predictor: Predictor, image: NDArray[np.float32]) -> None:

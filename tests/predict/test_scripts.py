@@ -5,8 +5,11 @@ from __future__ import annotations
 import json
 from pathlib import Path
 
+import numpy as np
+
 from tests.test_scripts import run
 from unlit.image_io import read_image
+from unlit.video_writing import VideoWriter
 
 
 def test_the_demo_splits_the_coffee_and_says_where(tmp_path: Path, weights: Path) -> None:
@@ -26,3 +29,17 @@ def test_the_photograph_benchmark_reports_networks_files_and_folders(tmp_path: P
     assert rows["1 megapixels, file to files"]["memory_mb"] > 100
     folder = rows["2 photographs of 512 pixels"]
     assert folder["per_second"] == 2 / folder["seconds"]
+
+
+def test_the_steadiness_of_a_video_is_reported(tmp_path: Path, weights: Path) -> None:
+    still = np.random.default_rng(0).random((40, 60, 3)) * 100
+    with VideoWriter(tmp_path / "a.mkv") as out:
+        for k in range(4):
+            out.write((still + 100 + 20 * (k % 2)).astype(np.uint8), k / 25)
+    run("benchmarks/steady.py", "--video", tmp_path / "a.mkv", "--weights", weights, "--json", tmp_path / "r.json")
+    rows = {row["what"]: row for row in json.loads((tmp_path / "r.json").read_text())["rows"]}
+    assert rows["frames"]["pairs"] == 3
+    assert rows["frames"]["over_frames"] == 1
+    steady, alone = rows["reflectance, steadied"], rows["reflectance, frame by frame"]
+    assert 0 < steady["over_frames"] < alone["over_frames"]
+    assert steady["over_frames"] == steady["change"] / rows["frames"]["change"]

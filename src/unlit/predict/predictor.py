@@ -38,8 +38,8 @@ class Predictor:
     `weights` is a file that training wrote, or the model that comes with the package. `device` is "auto", "cpu", "cuda"
     or another that torch knows. `precision` is that of the network's products; "auto" takes bfloat16 where the hardware
     has it. `compiled` lets torch compile the network at its first photograph of each size. `size` is the longer side of
-    a 3:2 photograph inside the network; with `detail`, a larger size, it looks twice, and takes from there what is fine.
-    `share` is the part of what the network leaves unexplained that goes to the shading (`unlit.predict.exact`).
+    a 3:2 photograph inside the network; with `detail`, a larger size, it looks twice and takes from there what is
+    fine. `share` is the part of what the network leaves unexplained that goes to the shading (`unlit.predict.exact`).
     """
 
     def __init__(

@@ -15,6 +15,7 @@ from numpy.typing import NDArray
 
 from unlit.color import srgb_to_linear
 from unlit.image_io import Encoding, read_image
+from unlit.image_io.icc import parse_icc
 from unlit.predict.camera import is_camera_file, read_camera_file
 from unlit.predict.full_size import strips
 
@@ -65,14 +66,22 @@ def read_photo(path: Path, encoding: Encoding | None = None) -> Photo:
 
 
 def _from_pil(picture: PILImage, encoding: Encoding | None) -> Photo:
-    """Return a PIL image turned upright. Its numbers are sRGB unless `encoding` says otherwise."""
+    """Return a PIL image turned upright. Without `encoding` its ICC profile counts, and without that it is sRGB."""
     from PIL import ImageOps
 
     upright = ImageOps.exif_transpose(picture)
     if upright.mode in ("I;16", "I", "F"):
         return _from_array(np.asarray(upright).astype(np.uint16 if upright.mode == "I;16" else np.float32), encoding)
     has_alpha = "A" in upright.getbands() or "transparency" in upright.info
-    return _from_array(np.asarray(upright.convert("RGBA" if has_alpha else "RGB")), encoding or "srgb")
+    words = np.asarray(upright.convert("RGBA" if has_alpha else "RGB"))
+    profile = upright.info.get("icc_profile")
+    if encoding or not profile or upright.mode not in ("RGB", "RGBA"):
+        return _from_array(words, encoding or "srgb")
+    try:
+        pixels = parse_icc(profile).decoded(np.ascontiguousarray(words[..., :3]))
+    except ValueError as error:
+        raise ValueError(f'the PIL image has {error}; pass encoding="srgb" or "linear"') from error
+    return Photo(np.asarray(pixels, np.float32), _from_array(words, "linear").alpha)
 
 
 def _from_array(values: NDArray[Any], encoding: Encoding | None) -> Photo:
