@@ -43,7 +43,8 @@ GRAY_POINT = 0.5
 class BellSettings:
     """What the method depends on.
 
-    The scales of likeness and the number of labels are the paper's, the rest was set here: docs/trials-baselines.md.
+    The scales of likeness are those of the reflectance term (`FeatureScales`); the rest could not be checked in print.
+    `shading` was set on the MIT training objects: docs/trials-baselines.md.
     """
 
     labels: int = 20

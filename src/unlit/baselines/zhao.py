@@ -30,7 +30,7 @@ if TYPE_CHECKING:
     Floats = NDArray[np.float64]
 
 SMOOTH_COLOR = 100.0
-"""ω where the color does not change, 0 elsewhere (Zhao et al. 2012)."""
+"""ω where the color does not change, 0 elsewhere. Held to be the paper's, but not checked in print."""
 
 COMPONENTS = 6
 """Principal components that tell textures apart: the rest of the 27 is noise."""
