@@ -5,8 +5,8 @@ surface.
 
 What is computed, for a point x, is B(x) = 1/π ∫ (L(x, ω) + ρ(y) B(y)) cos dω: L is what comes from a light in
 direction ω if nothing is in its way, y the surface seen there, ρ its reflectance. The integral over L is a mean over
-random points of the light, `samples` of them; that over ρ B one over as many random paths, at whose every vertex each
-light is asked once. Nearly all of the noise is in the latter.
+random points of the light, `samples` of them; that over ρ B one over half as many random paths, at whose every vertex
+each light is asked once. Nearly all of the noise is in the latter, and nearly all of the time.
 """
 
 from __future__ import annotations
@@ -32,6 +32,8 @@ from unlit.worlds.path import reference_irradiance
 from unlit.worlds.placement import shapes_on
 from unlit.worlds.render_kernel import MOST_SHAPES, Met, is_available, kernel_hits, kernel_irradiance
 
+SAMPLES_A_PATH = 2
+"""How many samples of the lights there are for each path that bounces, unless asked otherwise."""
 Form = Literal["auto", "reference", "kernel"]
 """Which code renders: the readable one, the fast one, or the fast one where it can."""
 Appearance = Callable[["Hits"], tuple[Tensor, Tensor]]
@@ -109,7 +111,7 @@ def irradiance(
         raise ValueError(f"{samples} samples and {bounces} bounces: at least one sample and no fewer than 0 bounces")
     shaded = normals if shading_normals is None else shading_normals
     seen = torch.ones(size, dtype=torch.bool, device=points.device) if mask is None else mask.reshape(size)
-    count = samples if paths is None else paths
+    count = max(samples // SAMPLES_A_PATH, 1) if paths is None else paths
     fast = _is_fast(form, points.device, shapes)
     compute = kernel_irradiance if fast else reference_irradiance
     return compute(shapes, lights, points, normals, shaded, seen, samples, count, bounces, seed)
