@@ -50,7 +50,7 @@ def clip(seed: int, *, things: int = 0, m: int = 16, h: int = 120, w: int = 160,
     for i in range(m):
         light = frame_light(rng, kind, i / max(m - 1, 1), h, w)
         others = [other for other in PICTURES if other != name]
-        names = rng.choice(others, rng.integers(1, things + 1)) if things else []
+        names = [str(other) for other in rng.choice(others, rng.integers(1, things + 1))] if things else []
         paint, mask = with_things(rng, background, names)
         frames.append(photograph(rng, paint * light))
         masks.append(mask)
@@ -97,10 +97,10 @@ def frame_light(rng: np.random.Generator, kind: str, time: float, h: int, w: int
     if kind == "exposure":
         return np.full((h, w, 3), 2.0 ** rng.uniform(-1.5, 0.5))
     if kind == "sky":
-        return ramp(rng, h, w)[..., None] * (COOL ** rng.uniform(-1, 1)) * 2.0 ** rng.uniform(-1, 0)
+        return np.asarray(ramp(rng, h, w)[..., None] * (COOL ** rng.uniform(-1, 1)) * 2.0 ** rng.uniform(-1, 0))
     if kind == "day":
         sun = 0.9 * WARM ** (2 * abs(time - 0.5)) * ramp(rng, h, w)[..., None] * sunlit(rng, time, h, w)[..., None]
-        return (sun + rng.uniform(0.12, 0.3) * COOL) * 2.0 ** rng.uniform(-0.5, 0.3)
+        return np.asarray((sun + rng.uniform(0.12, 0.3) * COOL) * 2.0 ** rng.uniform(-0.5, 0.3))
     assert kind == "lamps"
     pools = sum(lamp(rng, h, w)[..., None] * (WARM if rng.random() < 0.7 else COOL) ** 2 for _ in range(3))
     return np.asarray(0.08 * COOL * rng.uniform(0.5, 1.5) + pools)

@@ -1,8 +1,8 @@
 """What a person left out: PNG masks, or polygons in LabelMe or COCO JSON files.
 
-A place is a file or a folder. In a folder, `NAME.png` (or `NAME_hand.png`) is the mask of the frame NAME, 255 = valid as
-everywhere on disk; `NAME.json` has its polygons, which are left out; `all.png` and `all.json` hold for every frame. A
-COCO file names the frames itself. Masks here are True where a pixel is left out.
+A place is a file or a folder. In a folder, `NAME.png` (or `NAME_hand.png`) is the mask of the frame NAME, 255 = valid
+as everywhere on disk; `NAME.json` has its polygons, which are left out; `all.png` and `all.json` hold for every frame.
+A COCO file names the frames itself. Masks here are True where a pixel is left out.
 """
 
 from __future__ import annotations
@@ -44,7 +44,7 @@ def hand_masks(place: str | os.PathLike[str], names: Sequence[str], size: tuple[
     used = sum(_lay_over(masks, file, names, alone=not place.is_dir()) for file in files)
     if not used:
         raise HandMaskError(
-            f"{place}: has no mask for any frame; call masks after frames, as {names[0]}.png, {names[0]}.json or all.png"
+            f"{place}: has no mask for any frame; call them after frames: {names[0]}.png, {names[0]}.json or all.png"
         )
     return masks
 
@@ -98,7 +98,7 @@ def _outline(kind: str, points: NDArray[np.float64]) -> NDArray[np.float64]:
     if kind == "circle":
         angles = np.linspace(0, 2 * np.pi, 64, endpoint=False)
         radius = np.hypot(*(points[1] - points[0]))
-        return points[0] + radius * np.stack([np.cos(angles), np.sin(angles)], axis=1)
+        return np.asarray(points[0] + radius * np.stack([np.cos(angles), np.sin(angles)], axis=1))
     if kind != "polygon" or len(points) < 3:
         raise ValueError(f"a {kind} of {len(points)} points has no inside")
     return points
@@ -137,5 +137,5 @@ def _filled(outlines: list[NDArray[np.float64]], size: tuple[int, ...], scale: t
     for outline in outlines:
         # Corners are counted from the corner of the first pixel, polygon2mask from its middle.
         corners = outline[:, ::-1] * scale - 0.5
-        mask |= polygon2mask((size[0], size[1]), corners)
+        mask |= polygon2mask((size[0], size[1]), corners)  # type: ignore[no-untyped-call]  # scikit-image has no types
     return mask

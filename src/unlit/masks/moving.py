@@ -1,7 +1,8 @@
 """What comes and goes in a fixed view, found by statistics over the sequence that tolerate changing light.
 
 Two things are looked at, neither of which a shadow, exposure or the color of the light moves much: structure
-(`unlit.masks.structure`, `unlit.masks.shadow`) and color across the line of light (`unlit.masks.tint`). Shapes: m frames of y x x small pixels.
+(`unlit.masks.structure`, `unlit.masks.shadow`) and color across the line of light (`unlit.masks.tint`). Shapes: m
+frames of y x x small pixels.
 """
 
 from __future__ import annotations
@@ -12,7 +13,7 @@ import numpy as np
 from scipy import ndimage
 
 from unlit.masks.shadow import color_by_light, without_light_edges
-from unlit.masks.structure import gradients, mismatch, noise_strength, similar_frames
+from unlit.masks.structure import gradients, mismatch, noise_strength, similar_frames, usual_noise
 from unlit.masks.tint import colors_apart, tint_distance
 from unlit.masks.usual import median_of_few, usual
 
@@ -31,12 +32,15 @@ FEWEST = 4
 FINE, COARSE = 1 / 60, 1 / 20
 """Windows of structure, as shares of the root of the picture's area; never less than 5 and 9 small pixels."""
 
+CLOSED = 1 / 36
+"""Half the width of gaps in a thing that are closed, as a share of the root of the picture's area."""
+
 FARTHEST = 8.0
 """Deviations: a color farther from the usual counts as no more."""
 
 # Weights of the evidence, from a logistic regression on labelled frames and composited clips (docs/masks.md), rounded.
 OF_FINE, OF_COARSE, OF_FRAME, OF_TINT, OF_WIDE_TINT = 1.2, 5.0, -7.0, 0.2, 0.3
-LOW, HIGH = 2.0, 3.0
+LOW, HIGH = 1.65, 2.6
 """Evidence from LOW on belongs to a thing if it is connected to some of HIGH."""
 
 
@@ -60,8 +64,9 @@ def structure_evidence(small: SmallFrames, apart: Floats) -> Iterator[Floats]:
     fine, coarse = max(5, round(side * FINE) | 1), max(9, round(side * COARSE) | 1)
     usual_light = usual(logs[..., None], known)[..., 0]
     expected = np.median(g, axis=1)
+    restless = usual_noise(g, expected)
     for i, like in enumerate(similar_frames(logs)):
-        noise = noise_strength(g[:, i], expected)
+        noise = np.maximum(noise_strength(g[:, i], expected), restless)
         seen = [g[:, i]]
         if known[i].any():
             beta = color_by_light((logs[i] - usual_light)[known[i]], apart[i][known[i]])
@@ -84,7 +89,15 @@ def things(evidence: Floats, guide: Floats) -> NDArray[np.bool_]:
     parts, count = ndimage.label(evidence > LOW)
     strong = np.zeros(count + 1, bool)
     strong[parts[evidence > HIGH]] = True
-    return np.asarray(ndimage.binary_fill_holes(strong[parts]))
+    return np.asarray(ndimage.binary_fill_holes(closed(strong[parts], round(np.sqrt(evidence.size) * CLOSED))))
+
+
+def closed(mask: NDArray[np.bool_], reach: int) -> NDArray[np.bool_]:
+    """Return `mask` (y, x) with gaps of up to twice `reach` filled: the plain middle of a thing has no structure."""
+    if reach < 1 or not mask.any():
+        return mask
+    padded = np.pad(mask, reach, mode="edge")  # a closing starts from outside, and would open what the edge cuts
+    return np.asarray(ndimage.binary_closing(padded, iterations=reach)[reach:-reach, reach:-reach])
 
 
 def drawn_to_edges(values: Floats, guide: Floats, window: int = 9, softness: float = 0.1) -> Floats:

@@ -24,11 +24,46 @@ WORDS: dict[str, frozenset[str]] = {
     "sky": frozenset({"sky", "cloud", "clouds"}),
     "person": frozenset({"person", "people", "pedestrian", "rider", "man", "woman", "child", "human"}),
     "animal": frozenset(
-        "animal dog cat horse cow sheep bird bear zebra giraffe elephant goat pig duck chicken deer".split()
+        [
+            "animal",
+            "dog",
+            "cat",
+            "horse",
+            "cow",
+            "sheep",
+            "bird",
+            "bear",
+            "zebra",
+            "giraffe",
+            "elephant",
+            "goat",
+            "pig",
+            "duck",
+            "chicken",
+            "deer",
+        ]
     ),
     "vehicle": frozenset(
-        "vehicle car bus truck van train tram motorcycle motorbike minibike bicycle bike boat ship airplane aeroplane "
-        "caravan trailer".split()
+        [
+            "vehicle",
+            "car",
+            "bus",
+            "truck",
+            "van",
+            "train",
+            "tram",
+            "motorcycle",
+            "motorbike",
+            "minibike",
+            "bicycle",
+            "bike",
+            "boat",
+            "ship",
+            "airplane",
+            "aeroplane",
+            "caravan",
+            "trailer",
+        ]
     ),
 }
 """For each kind the words, one of which stands in the name of a class: of ADE20K, Cityscapes, COCO, Pascal VOC."""
@@ -89,7 +124,7 @@ def kind_classes(labels: Mapping[int, str], kinds: Iterable[str]) -> dict[str, l
 
 def _picture_settings(name: str) -> tuple[tuple[float, ...], tuple[float, ...], tuple[int, int] | int]:
     """Return the mean, the deviation and the size that a model wants, from its `preprocessor_config.json`."""
-    from transformers.utils import cached_file
+    from transformers.utils.hub import cached_file
 
     found = cached_file(name, "preprocessor_config.json", _raise_exceptions_for_missing_entries=False)
     said = json.loads(Path(found).read_text(encoding="utf-8")) if found else {}

@@ -2,8 +2,8 @@
 
 Notation: s = g − G is how the gradients of a frame's log intensity differ from the usual, t the same of its
 log-chromaticity. Where light from the sky alone meets sun, color changes with brightness by the same β all over the
-frame: t = β s. Of a thing's edges this holds by chance only. With ⟨,⟩ the mean over a window, α = ⟨β·t, s⟩ / (|β|² ⟨s,s⟩) is 1
-at the rim of a shadow, and 0 where gray stands before gray.
+frame: t = β s. Of a thing's edges this holds by chance only. With ⟨,⟩ the mean over a window,
+α = ⟨β·t, s⟩ / (|β|² ⟨s,s⟩) is 1 at the rim of a shadow, and 0 where gray stands before gray.
 """
 
 from __future__ import annotations

@@ -27,8 +27,8 @@ PLAIN, LAID_OUT = 0.012, 0.03
 """Log units a pixel, of S: less than PLAIN in what may be sky, more than LAID_OUT in what is not."""
 
 OTHER = 0.08
-"""Log units: plain parts that are brighter, darker or bluer than the sky beside them by more, on average over the frames
-and beyond chance, are something else: snow, a roof. Clouds are now here, now there."""
+"""Log units: plain parts that are brighter, darker or bluer than the sky beside them by more, on average over the
+frames and beyond chance, are something else: snow, a roof. Clouds are now here, now there."""
 
 BRIGHT = 0.5
 """Sky is brighter than this share of its frame, on average over the frames."""
@@ -122,7 +122,8 @@ def _grown(sure: NDArray[np.bool_], never: NDArray[np.bool_], staying: Floats) -
 
     marks = np.where(sure, 1, np.where(never, 2, 0))
     marks[-1][marks[-1] == 0] = 2  # nobody films with the sky below
-    found = watershed(ndimage.gaussian_filter(staying, 0.7), marks) == 1
+    ridges = ndimage.gaussian_filter(staying, 0.7)
+    found = watershed(ridges, marks) == 1  # type: ignore[no-untyped-call]  # scikit-image has no types
     return _from_the_top(np.asarray(ndimage.binary_fill_holes(found)))
 
 

@@ -1,7 +1,7 @@
 """How far a frame's structure is from the usual one: gradients of log intensity, which light changes little.
 
-Notation: g is the gradient of a frame, G that of a reference (both vectors), ν the strength of noise. In a window around
-a pixel, with ⟨,⟩ the mean of products over the window,
+Notation: g is the gradient of a frame, G that of a reference (both vectors), ν the strength of noise. In a window
+around a pixel, with ⟨,⟩ the mean of products over the window,
 
     mismatch = 1 − (⟨g,G⟩ + ν) / sqrt((⟨g,g⟩ + ν) (⟨G,G⟩ + ν))
 
@@ -58,9 +58,9 @@ def similar_frames(log_intensity: Floats) -> NDArray[np.intp]:
     return np.argsort(distance, axis=1, kind="stable")[:, : min(SIMILAR, (len(blocks) - 1) // 2)]
 
 
-def mismatch(seen: list[Floats], references: list[Floats], noise: float, window: int) -> Floats:
-    """Return the mismatch (y, x) of gradients (2, y, x), seen in one way or another, with the best of the references."""
-    nu = np.float32(noise)
+def mismatch(seen: list[Floats], references: list[Floats], noise: Floats, window: int) -> Floats:
+    """Return the mismatch (y, x) of gradients (2, y, x), the best of the ways they are seen and of the references."""
+    nu = np.asarray(noise, np.float32)
     own = [_mean_product(g, g, window) + nu for g in seen]
     others = [_mean_product(reference, reference, window) + nu for reference in references]
     best = np.full(own[0].shape, -np.inf, np.float32)
@@ -79,3 +79,11 @@ def _mean_product(a: Floats, b: Floats, window: int) -> Floats:
 def noise_strength(g: Floats, reference: Floats) -> float:
     """Return ν for a frame: most pixels differ from the reference by noise and by light, not by things."""
     return NOISE_FACTOR * float(np.median(((g - reference) ** 2).sum(axis=0)[::2, ::2])) + NOISE_FLOOR
+
+
+def usual_noise(g: Floats, reference: Floats) -> Floats:
+    """Return ν (y, x) by what is usual at each pixel of (2, m, y, x): leaves and dark corners are never still."""
+    change = ((g - reference[:, None]) ** 2).sum(axis=0)
+    half = change.shape[0] // 2
+    middle = np.partition(change, half, axis=0)[half]
+    return np.asarray(ndimage.uniform_filter(middle, 5) + NOISE_FLOOR, np.float32)

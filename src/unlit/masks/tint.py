@@ -1,8 +1,8 @@
 """How far a frame's colors are from the usual ones, in directions in which the color of light does not vary.
 
-Notation: x is the log-chromaticity (log of red over green, of blue over green) of a pixel in a frame, less what is usual
-at that pixel and less the light of the frame. Light moves x along one line, from the yellow of sun and lamps to the blue
-of the sky; things move it anywhere. The line is found from all x of the sequence.
+Notation: x is the log-chromaticity (log of red over green, of blue over green) of a pixel in a frame, less what is
+usual at that pixel and less the light of the frame. Light moves x along one line, from the yellow of sun and lamps to
+the blue of the sky; things move it anywhere. The line is found from all x of the sequence.
 """
 
 from __future__ import annotations
