@@ -9,13 +9,15 @@ import signal
 import subprocess
 import sys
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from dataclasses import replace
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pytest
 import torch
+from torch.nn.functional import avg_pool2d
 
 from unlit.cli import main
 from unlit.data.batch import UNCHANGED, batch_of
@@ -23,10 +25,11 @@ from unlit.data.camera import CameraLook
 from unlit.data.dataset import open_dataset
 from unlit.data.settings import DataSettings
 from unlit.data.sizing import places_of, unclipped
+from unlit.worlds import bases as rendering
 from unlit.worlds.bases import World, bases
 from unlit.worlds.compose import LEVEL, compose, drawn_weights, levelled, usable_lights
 from unlit.worlds.dataset import SPLIT_STARTS, open_worlds, parsed_size, seeds_of, world_item
-from unlit.worlds.scene import LIGHTS
+from unlit.worlds.scene import LIGHTS, Scene
 from unlit.worlds.writing import write_worlds
 
 SIZE = (24, 32)
@@ -54,6 +57,32 @@ def test_a_world_is_the_same_again_and_in_any_company(worlds: list[World]) -> No
     (again,) = bases([SEEDS[1]], SIZE, samples=8)
     torch.testing.assert_close(again.basis.reflectance, worlds[1].basis.reflectance)
     torch.testing.assert_close(again.basis.irradiance, worlds[1].basis.irradiance)
+
+
+def test_a_pixel_is_the_mean_of_the_finer_ones_at_edges_too(
+    worlds: list[World], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(rendering, "FINER", 1)
+    (fine,) = bases([SEEDS[0]], (2 * SIZE[0], 2 * SIZE[1]), samples=2)
+    torch.testing.assert_close(avg_pool2d(fine.frames(), 2), worlds[0].frames(), rtol=1e-4, atol=1e-5)
+    torch.testing.assert_close(avg_pool2d(fine.basis.reflectance[None], 2)[0], worlds[0].basis.reflectance)
+
+
+def test_scenes_are_rendered_one_by_one_where_memory_does_not_suffice_for_more(
+    worlds: list[World], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    together = rendering._rendered
+
+    def short_of_memory(scenes: list[Scene], *rest: Any) -> Iterator[World]:
+        if len(scenes) > 1:
+            yield from together(scenes[:1], *rest)
+            raise torch.OutOfMemoryError
+        yield from together(scenes, *rest)
+
+    monkeypatch.setattr(rendering, "_rendered", short_of_memory)
+    again = list(bases(SEEDS, SIZE, samples=8))
+    assert [world.scene.seed for world in again] == list(SEEDS)
+    torch.testing.assert_close(again[2].basis.irradiance, worlds[2].basis.irradiance)
 
 
 def lights_and_weights(world: World, count: int = 5, seed: int = 0) -> tuple[torch.Tensor, np.ndarray]:

@@ -54,25 +54,44 @@ def bases(
     if samples < 1:
         raise ValueError(f"{samples} samples a pixel make no picture; give at least 1, better 64 to 256")
     remaining = iter(seeds)
-    while group := [scene(seed).to(device) for seed in islice(remaining, GROUP)]:
-        yield from _rendered(group, size, samples)
+    while group := [scene(seed) for seed in islice(remaining, GROUP)]:
+        yield from _within_memory(group, size, samples, device)
 
 
-def _rendered(scenes: list[Scene], size: tuple[int, int], samples: int) -> Iterator[World]:
+def _within_memory(
+    group: list[Scene], size: tuple[int, int], samples: int, device: torch.device | str
+) -> Iterator[World]:
+    """Yield scenes together, or one by one from where memory did not suffice."""
+    done = 0
+    try:
+        for world in _rendered(group, size, samples, device):
+            done += 1
+            yield world
+    except torch.OutOfMemoryError:
+        # If one alone is too much as well, that is for the caller to know.
+        for one in group[done:]:
+            yield from _rendered([one], size, samples, device)
+
+
+def _rendered(
+    scenes: list[Scene], size: tuple[int, int], samples: int, device: torch.device | str = "cpu"
+) -> Iterator[World]:
     """Yield scenes, their surfaces computed together."""
     finer = (size[0] * FINER, size[1] * FINER)
-    hits = [render.primary_hits(s.shapes, s.camera, finer) for s in scenes]
+    # The renderer wants shapes and lights on the CPU, and textures where the hits are.
+    hits = [render.primary_hits(s.shapes, s.camera, finer, device=torch.device(device)) for s in scenes]
+    moved = [s.to(device) for s in scenes]
     places, before = [], 0
-    for s, hit in zip(scenes, hits, strict=True):
+    for s, hit in zip(moved, hits, strict=True):
         place = _in_meters(s, hit, finer)
         places.append(replace(place, material=place.material + before))
         before += len(s.materials.texture)
     merged = Hits(*(torch.cat(parts) for parts in zip(*(vars(place).values() for place in places), strict=True)))
-    reflectance, normal = surface_at(merged, joined([s.materials for s in scenes]))
+    reflectance, normal = surface_at(merged, joined([s.materials for s in moved]))
     counts = [len(place.width) for place in places]
     surfaces = zip(reflectance.split(counts), normal.split(counts), strict=True)
-    for s, hit, (colors, normals) in zip(scenes, hits, surfaces, strict=True):
-        yield _world(s, hit, colors, normals, size, samples)
+    for home, s, hit, (colors, normals) in zip(scenes, moved, hits, surfaces, strict=True):
+        yield _world(home, s, hit, colors, normals, samples)
 
 
 def _in_meters(s: Scene, hits: render.Hits, size: tuple[int, int]) -> Hits:
@@ -92,8 +111,8 @@ def _in_meters(s: Scene, hits: render.Hits, size: tuple[int, int]) -> Hits:
     )
 
 
-def _world(s: Scene, hits: render.Hits, colors: Tensor, normals: Tensor, size: tuple[int, int], samples: int) -> World:
-    """Return a scene whose surfaces are known: light, and the mean of the finer pixels."""
+def _world(home: Scene, s: Scene, hits: render.Hits, colors: Tensor, normals: Tensor, samples: int) -> World:
+    """Return a scene (on the CPU, and on the device) whose surfaces are known: light, and means of finer pixels."""
     finer = (hits.shape.shape[0], hits.shape.shape[1])
     where, shape = hits.shape.flatten() >= 0, hits.shape.clamp_min(0)
     reflectance = torch.ones(finer[0] * finer[1], 3, device=colors.device)
@@ -103,7 +122,7 @@ def _world(s: Scene, hits: render.Hits, colors: Tensor, normals: Tensor, size: t
     shaded[where] = normals
     shaded = _to_world(s, shape, shaded.T.reshape(3, *finer), hits.normal)
     light = render.irradiance(
-        s.shapes, s.lights, hits.position, hits.normal, shading_normals=shaded, mask=hits.mask,
+        home.shapes, home.lights, hits.position, hits.normal, shading_normals=shaded, mask=hits.mask,
         samples=max(1, samples // FINER**2), seed=s.seed & 0x7FFFFFFF,
     )  # fmt: skip
     light = torch.where(hits.mask, light, _open(s, finer))
@@ -117,7 +136,7 @@ def _world(s: Scene, hits: render.Hits, colors: Tensor, normals: Tensor, size: t
         hits.depth[:, ::FINER, ::FINER],
         avg_pool2d(shaded[None], FINER)[0],
     )
-    return World(s, basis, avg_pool2d(_highlights(s, hits, shaded, light, gloss), FINER))
+    return World(home, basis, avg_pool2d(_highlights(home, hits, shaded, light, gloss), FINER))
 
 
 def _to_world(s: Scene, shape: Tensor, normals: Tensor, geometric: Tensor) -> Tensor:
@@ -153,7 +172,7 @@ def _highlights(s: Scene, hits: render.Hits, normal: Tensor, light: Tensor, glos
     Whether the light gets there is taken from the irradiance. It need not be exact: these pixels are masked.
     """
     result = torch.zeros(len(light), 1, *gloss.shape[-2:], device=light.device)
-    if not bool((gloss > 0).any()):
+    if float(s.materials.gloss.max()) == 0:
         return result
     eye = torch.tensor(s.camera.position, device=light.device)[:, None, None] - hits.position
     eye = eye / eye.norm(dim=0).clamp_min(1e-9)
@@ -175,7 +194,7 @@ def _towards(lights: Lights, k: int, position: Tensor) -> Tensor | None:
     if kind == LightKind.SKY:
         return None
     if kind == LightKind.SUN:
-        return -lights.direction[k][:, None, None].expand_as(position)
-    towards = lights.position[k][:, None, None] - position
+        return -lights.direction[k].to(position.device)[:, None, None].expand_as(position)
+    towards = lights.position[k].to(position.device)[:, None, None] - position
     distance: Tensor = towards.norm(dim=0)
     return towards / distance.clamp_min(1e-9)
