@@ -11,7 +11,7 @@ from __future__ import annotations
 import os
 import sys
 import time
-from collections.abc import Iterator
+from collections.abc import Container, Iterator
 from pathlib import Path
 
 import numpy as np
@@ -22,8 +22,9 @@ from numpy.typing import NDArray
 from _measure import report
 from unlit.color import floored_log, srgb_to_linear
 from unlit.predict.predictor import Predictor
-from unlit.predict.video import decompose_frames
-from unlit.video_io import read_video
+from unlit.predict.temporal import Memory
+from unlit.predict.video import decompose_frames, primed, primers
+from unlit.video_io import read_video, video_info
 
 FLOOR = 1e-3
 DAY = Path(os.environ.get("UNLIT_DATA", Path(__file__).parents[2] / "shared" / "data"), "video", "one-day.mp4")
@@ -46,7 +47,8 @@ def main(
     predictor = Predictor(weights, device=device)
     seen, alone, steady = _Change(), _Change(), _Change()
     begun = time.perf_counter()
-    for frame, found in _split(predictor, frames(video, longest, start, end)):
+    memory = primed(predictor, frames(video, longest, start, end, primers(video_info(video).frames)))
+    for frame, found in _split(predictor, frames(video, longest, start, end), memory):
         seen.add(frame)
         alone.add(predictor.decompose(frame, encoding="linear").reflectance)
         steady.add(found)
@@ -59,16 +61,18 @@ def main(
     report("steady", rows, torch.device(predictor.network.device.type), json)
 
 
-def frames(video: Path, longest: int | None, start: int, end: int | None) -> Iterator[NDArray[np.float32]]:
+def frames(
+    video: Path, longest: int | None, start: int, end: int | None, only: Container[int] | None = None
+) -> Iterator[NDArray[np.float32]]:
     """Yield the video's frames, linear."""
     for frame in read_video(video, longest=longest, end=end):
-        if frame.index >= start:
+        if frame.index >= start and (only is None or frame.index in only):
             whole = np.float32(np.iinfo(frame.pixels_srgb.dtype).max)
             yield np.asarray(srgb_to_linear(frame.pixels_srgb / whole), np.float32)
 
 
 def _split(
-    predictor: Predictor, source: Iterator[NDArray[np.float32]]
+    predictor: Predictor, source: Iterator[NDArray[np.float32]], memory: Memory | None
 ) -> Iterator[tuple[NDArray[np.float32], NDArray[np.float32]]]:
     """Yield each frame and its steady reflectance."""
     given: list[NDArray[np.float32]] = []
@@ -78,7 +82,7 @@ def _split(
             given.append(frame)
             yield frame
 
-    for found in decompose_frames(predictor, remembered()):
+    for found in decompose_frames(predictor, remembered(), memory=memory):
         yield given.pop(), found.reflectance
 
 

@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 from unlit.color import linear_to_srgb, srgb_to_linear
 from unlit.image_io import ImageError
 from unlit.predict.predictor import Predictor
-from unlit.predict.video import decompose_frames, decompose_video
+from unlit.predict.video import decompose_frames, decompose_video, primed, primers
 from unlit.video_io import read_video
 from unlit.video_writing import VideoWriter
 
@@ -41,6 +41,29 @@ def test_reflectance_is_steady_and_the_product_is_the_frame(predictor: Predictor
         assert part.reflectance.min() > 0
         assert part.reflectance.max() <= 1
     assert step([part.reflectance for part in found[10:]]) < 0.1 * step(frames[10:])
+
+
+def test_a_day_that_begins_in_the_dark_begins_with_what_it_will_see(
+    predictor: Predictor, image: NDArray[np.float32]
+) -> None:
+    """Frames from noise in the dark to full light: looked at beforehand, surfaces are there from the first on."""
+    rng = np.random.default_rng(0)
+    frames = [
+        np.clip(image * light + rng.normal(0, 2e-3, image.shape), 0, 1).astype(np.float32)
+        for light in np.geomspace(1e-4, 1, 24)
+    ]
+    memory = primed(predictor, [frames[k] for k in sorted(primers(24)) if k % 3 == 2])
+    late = [part.reflectance for part in decompose_frames(predictor, iter(frames))]
+    early = [part.reflectance for part in decompose_frames(predictor, iter(frames), memory=memory)]
+    assert step(early) < 0.3 * step(frames)
+    assert step(early) < 0.5 * step(late)
+
+
+def test_few_frames_are_looked_at_beforehand_from_all_over() -> None:
+    assert primers(None) == set()
+    assert primers(3) == {0, 1, 2}
+    assert len(primers(602)) == 24
+    assert {0, 601} <= primers(602)
 
 
 def test_a_video_becomes_two_and_their_description(

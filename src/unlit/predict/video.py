@@ -10,6 +10,7 @@ import json
 from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import torch
@@ -32,6 +33,9 @@ Progress = Callable[[int, int | None], None]
 SHADING_SCALE = 2.0
 """Shadings are divided by this in the video: reflectances end at 1, and light may well be brighter."""
 
+PRIMERS = 24
+"""Frames, from all over a video, that are looked at beforehand."""
+
 DARKEST = 1e-3
 """No surface reflects less: noise in the dark would, and light up the shading."""
 
@@ -49,21 +53,50 @@ class FrameDecomposition:
 
 
 def decompose_frames(
-    predictor: Predictor, frames: Iterable[NDArray[np.float32]], *, threads: int | None = None
+    predictor: Predictor,
+    frames: Iterable[NDArray[np.float32]],
+    *,
+    memory: Memory | None = None,
+    threads: int | None = None,
 ) -> Iterator[FrameDecomposition]:
-    """Yield the decomposition of linear frames (h, w, 3) of one size, one after the other."""
-    memory: Memory | None = None
+    """Yield the decomposition of linear frames (h, w, 3) of one size, one after the other.
+
+    `memory` is what is known of the view beforehand (`primed`).
+    """
     for frame in frames:
-        photo = Photo(frame)
-        small = predictor.small(photo)
-        said = predictor.said([small])[0]
-        found = predictor.finished(photo, small, said, threads=threads)
-        own = floored_log(torch.from_numpy(found.reflectance).permute(2, 0, 1), DARKEST)
-        own_small = interpolate(own[None], small.light.shape[1:], mode="bilinear", antialias=True)[0]
-        memory, changed = steadied(memory, own, own_small, small.light)
+        memory, changed = _remembered(predictor, memory, frame, threads)
         reflectance = memory.log_reflectance.clamp(min=float(np.log(DARKEST)), max=0.0).exp()
         steady = reflectance.permute(1, 2, 0).contiguous().numpy()
-        yield FrameDecomposition(steady, frame / steady, float(changed.mean()))
+        yield FrameDecomposition(steady, frame / steady, changed)
+
+
+def primed(predictor: Predictor, frames: Iterable[NDArray[np.float32]], *, threads: int | None = None) -> Memory | None:
+    """Return what some frames from all over a video tell of its view, for `decompose_frames` to begin with.
+
+    A day that begins in the dark would otherwise begin with noise, and find out about its surfaces at dawn.
+    """
+    memory: Memory | None = None
+    for frame in frames:
+        memory, _ = _remembered(predictor, memory, frame, threads)
+    return memory
+
+
+def primers(count: int | None) -> set[int]:
+    """Return the numbers of the frames, of `count`, that are looked at beforehand; none where it is unknown."""
+    return set(np.linspace(0, count - 1, min(count, PRIMERS)).round().astype(int).tolist()) if count else set()
+
+
+def _remembered(
+    predictor: Predictor, memory: Memory | None, frame: NDArray[np.float32], threads: int | None
+) -> tuple[Memory, float]:
+    """Return the memory after one more frame, and the share of it that has changed."""
+    photo = Photo(frame)
+    small = predictor.small(photo)
+    found = predictor.finished(photo, small, predictor.said([small])[0], threads=threads)
+    own = floored_log(torch.from_numpy(found.reflectance).permute(2, 0, 1), DARKEST)
+    own_small = interpolate(own[None], small.light.shape[1:], mode="bilinear", antialias=True)[0]
+    after, changed = steadied(memory, own, own_small, small.light)
+    return after, float(changed.mean())
 
 
 def decompose_video(
@@ -82,17 +115,18 @@ def decompose_video(
     folder.mkdir(parents=True, exist_ok=True)
     info = video_info(source)
     rate = info.frames / info.seconds if info.frames and info.seconds else 25.0
+    chosen = primers(info.frames)
+    memory = primed(predictor, (_linear(f.pixels_srgb) for f in read_video(source, only=chosen))) if chosen else None
     times: list[float] = []
 
     def frames() -> Iterator[NDArray[np.float32]]:
         for frame in read_video(source):
             times.append(frame.index / rate if frame.time is None else frame.time)
-            whole = np.float32(np.iinfo(frame.pixels_srgb.dtype).max)
-            yield np.asarray(srgb_to_linear(frame.pixels_srgb / whole), np.float32)
+            yield _linear(frame.pixels_srgb)
 
     changed = []
     with VideoWriter(paths[0], rate=rate) as reflectances, VideoWriter(paths[1], rate=rate) as shadings:
-        for found in decompose_frames(predictor, frames()):
+        for found in decompose_frames(predictor, frames(), memory=memory):
             reflectances.write(_encoded(found.reflectance), times[-1])
             shadings.write(_encoded(found.shading / np.float32(SHADING_SCALE)), times[-1])
             changed.append(found.changed)
@@ -114,6 +148,10 @@ def decompose_video(
     }
     replace_durably(paths[-1], (json.dumps(content, indent=1) + "\n").encode())
     return paths
+
+
+def _linear(pixels_srgb: NDArray[Any]) -> NDArray[np.float32]:
+    return np.asarray(srgb_to_linear(pixels_srgb / np.float32(np.iinfo(pixels_srgb.dtype).max)), np.float32)
 
 
 def _encoded(light: NDArray[np.float32]) -> NDArray[np.uint8]:
