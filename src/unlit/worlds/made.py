@@ -10,7 +10,7 @@ import torch
 from torch import Tensor
 
 from unlit.worlds.noise import cells, fractal, hashed, laid, smooth_step, value_noise
-from unlit.worlds.pictures import LEVELS, SIDE, pictures
+from unlit.worlds.pictures import LEVELS, SIDE, pictures_on
 from unlit.worlds.places import Places, mix, picked, soft
 
 
@@ -127,7 +127,7 @@ def strokes(places: Places) -> Tensor:
 
 def picture(places: Places) -> Tensor:
     """A print of one of `pictures`, mirrored at its edges; params: which, how much of its own colors, flip."""
-    printed = pictures().to(places.uv.device)
+    printed = pictures_on(places.uv.device)
     count = printed.shape[1]
     number = (places.params[:, 0] * count).long().clamp(0, count - 1)
     level = (places.width * SIDE).clamp_min(1).log2().round().long().clamp(0, LEVELS - 1)
