@@ -20,9 +20,10 @@ import numpy as np
 import torch
 from torch import Tensor
 
-from unlit.worlds.description import Camera, LightBasis, LightKind, Lights, Shapes
+from unlit.worlds.description import Camera, LightBasis, LightKind, Lights, ShapeKind, Shapes
 from unlit.worlds.intersection import (
     geometry,
+    inverse_maps,
     nearest,
     object_normals,
     object_positions,
@@ -31,6 +32,7 @@ from unlit.worlds.intersection import (
 from unlit.worlds.path import reference_irradiance
 from unlit.worlds.placement import shapes_on
 from unlit.worlds.render_kernel import MOST_SHAPES, Met, is_available, kernel_hits, kernel_irradiance
+from unlit.worlds.terrain import smooth_terrain_normal
 
 SAMPLES_A_PATH = 2
 """How many samples of the lights there are for each path that bounces, unless asked otherwise."""
@@ -133,7 +135,7 @@ def render(
     """Return the light basis of a scene, h x w. `appearance` adds textures and bumps to what the camera sees."""
     hits = primary_hits(shapes, camera, size, form, device)
     if appearance is None:
-        reflectance, shaded = mean_reflectance(shapes, hits), hits.normal
+        reflectance, shaded = mean_reflectance(shapes, hits), smooth_normals(shapes, hits)
     else:
         reflectance, shaded = appearance(hits)
     light = irradiance(
@@ -152,6 +154,23 @@ def _is_fast(form: Form, device: torch.device, shapes: Shapes) -> bool:
     if form == "kernel" and len(shapes.kind) > MOST_SHAPES:
         raise ValueError(f"{len(shapes.kind)} shapes, and the fast form takes {MOST_SHAPES}: take form='auto'")
     return form == "kernel" or (form == "auto" and len(shapes.kind) <= MOST_SHAPES and is_available(device))
+
+
+def smooth_normals(shapes: Shapes, hits: Hits) -> Tensor:
+    """Return the normals (3, h, w) to shade by: those of the surface, but without the facets of height grids."""
+    is_terrain = shapes.kind == ShapeKind.TERRAIN
+    if not is_terrain.any():
+        return hits.normal
+    device, size = hits.shape.device, hits.shape.shape
+    index = hits.shape.clamp_min(0).reshape(-1)
+    grid = shapes.grid.clamp_min(0).to(device)[index]
+    heights = shapes.heights.float().to(device)
+    inner = smooth_terrain_normal(heights, grid, hits.object_position.reshape(3, -1))
+    maps = torch.from_numpy(inverse_maps(shapes)[:, :, :3]).float().to(device)
+    turned: Tensor = torch.einsum("rij,ir->jr", maps[index], inner).reshape(3, *size)
+    turned = turned / (turned * turned).sum(0).sqrt().clamp_min(1e-20)
+    turned = torch.where((turned * hits.normal).sum(0) < 0, -turned, turned)
+    return torch.where(is_terrain.to(device)[hits.shape.clamp_min(0)] & hits.mask, turned, hits.normal)
 
 
 def camera_rays(camera: Camera, size: tuple[int, int], device: torch.device) -> tuple[Tensor, Tensor]:

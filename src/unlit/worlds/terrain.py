@@ -43,6 +43,24 @@ def terrain_normal(heights: Tensor, grid: Tensor, at: Tensor) -> Tensor:
     return torch.stack([-slope_x * reach, -slope_y * reach, torch.ones_like(slope_x)])
 
 
+def smooth_terrain_normal(heights: Tensor, grid: Tensor, at: Tensor) -> Tensor:
+    """Return normals as `terrain_normal` does, but of slopes that are bilinear between those at the grid's points.
+
+    The slopes of a bilinear surface jump from cell to cell, which is seen as facets.
+    """
+    side = heights.shape[-1]
+    reach = (side - 1) / 2
+    slope_y, slope_x = torch.gradient(heights, dim=(1, 2))
+    x, y = ((at[i] + 1) * reach for i in range(2))
+    column, row = x.long().clamp(0, side - 2), y.long().clamp(0, side - 2)
+    slopes = []
+    for slope in (slope_x, slope_y):
+        corner, along_x, along_y, both = _cell(slope, grid.long(), row, column)
+        a, b = x - column, y - row
+        slopes.append(-(corner + a * along_x + b * along_y + a * b * both) * reach)
+    return torch.stack([*slopes, torch.ones_like(x)])
+
+
 def _box_interval(grids: Tensor, origin: Tensor, direction: Tensor) -> tuple[Tensor, Tensor]:
     """The part (g, r), (g, r) of each ray, ahead of its origin, within the box that holds the grid."""
     lowest, highest = grids.amin((1, 2))[:, None] - SLACK, grids.amax((1, 2))[:, None] + SLACK
