@@ -190,6 +190,7 @@ _told: Any = None
 def _start(told: Any) -> None:
     global _told  # a process of the pool is set up once, before its first job
     _told = told
+    told.cancel_join_thread()  # nobody may be listening any more when this process ends
     # Ctrl-C reaches all processes of a terminal: the first tells the others to end. Ending is an exception here, so
     # that what is half-written is removed.
     signal.signal(signal.SIGINT, signal.SIG_IGN)
@@ -198,7 +199,10 @@ def _start(told: Any) -> None:
 
 def _in_process(job: Job) -> Outcome:
     name = job.source.name
-    return prepare_source(job, lambda done, total, what: _told.put((name, done, total, what)))
+    try:
+        return prepare_source(job, lambda done, total, what: _told.put((name, done, total, what)))
+    except SystemExit:  # what was half-written is removed by now; the pool would take this for a result, and go on
+        os._exit(1)
 
 
 def _pass_on(told: Any, listener: Listener) -> None:
@@ -215,3 +219,5 @@ def _end(pool: ProcessPoolExecutor) -> None:
             process.terminate()
     for process in running:
         process.join(10)
+        if process.is_alive():
+            process.kill()
