@@ -104,6 +104,10 @@ def test_paths_pil_images_and_arrays_are_one_photograph(
         np.testing.assert_allclose(found.shading, ways[0].shading, rtol=1e-3)
 
 
+def test_large_arrays_are_not_copied(predictor: Predictor, image: NDArray[np.float32]) -> None:
+    assert np.shares_memory(predictor.decompose(image, encoding="linear").image, image)
+
+
 def test_the_profile_of_a_pil_image_counts(predictor: Predictor, image: NDArray[np.float32]) -> None:
     words = np.rint(255 * image).astype(np.uint8)
     picture = PIL.Image.fromarray(words)

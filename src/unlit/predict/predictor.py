@@ -67,10 +67,10 @@ class Predictor:
         """Return the decomposition of a photograph at its own size.
 
         `source` is a path, a PIL image, or an array (h, w, 3), (h, w, 4) or (h, w): bytes and 16-bit words, whole
-        numbers being white, or floats with 1 = white. `encoding` says how an array's numbers are encoded ("srgb" or
-        "linear"), and may be left out for bytes; for files it is as for `read_image`. With `exact` reflectance times
-        shading is the photograph; without, both are the network's own. `threads` share the work at full size, as many
-        as there are processors unless given.
+        numbers being white, or floats with 1 = white (linear float32 is not copied: leave it as it is while the result
+        is in use). `encoding` says how an array's numbers are encoded ("srgb" or "linear"), and may be left out for
+        bytes; for files it is as for `read_image`. With `exact` reflectance times shading is the photograph; without,
+        both are the network's own. `threads` share the work at full size, as many as there are processors unless given.
         """
         photo = opened(source, encoding)
         small = self.small(photo)

@@ -99,7 +99,7 @@ def _from_array(values: NDArray[Any], encoding: Encoding | None) -> Photo:
         raise ValueError(f"the array has shape {values.shape}; give (h, w, 3), (h, w, 4) or (h, w)")
     scaled = values / np.float32(np.iinfo(values.dtype).max) if whole else values
     with np.errstate(over="ignore"):  # what float32 cannot hold is refused next
-        light = scaled.astype(np.float32)
+        light = scaled.astype(np.float32, copy=False)
     alpha = np.ascontiguousarray(light[..., 3]) if light.shape[-1] == 4 else None
     color = light[..., :3]
     return Photo(np.ascontiguousarray(color if encoding == "linear" else srgb_to_linear(color), np.float32), alpha)
