@@ -16,6 +16,7 @@ from unlit.image_io import read_image, write_image
 from unlit.predict.export import onnx_card, run_onnx
 from unlit.predict.predictor import Predictor
 from unlit.predict.saving import load_parts
+from unlit.video_writing import VideoWriter
 
 
 @pytest.fixture
@@ -43,6 +44,36 @@ def test_a_folder_is_done_and_a_bad_file_in_it_stops_no_other(
         assert parts["reflectance"].shape == image.shape
         assert np.abs(parts["reflectance"] * parts["shading"] - image).mean() < 0.03
     assert not (out / "broken.unlit.json").exists()
+
+
+def test_videos_and_photographs_are_done_by_one_command(
+    folder: Path, tmp_path: Path, weights: Path, capfd: pytest.CaptureFixture[str]
+) -> None:
+    pytest.importorskip("av", reason="needs PyAV")
+    still = np.random.default_rng(0).integers(50, 200, (40, 60, 3), np.uint8)
+    with VideoWriter(folder / "clip [a].mp4") as video:
+        for k in range(3):
+            video.write(still, k / 25)
+    (folder / "bad.mp4").write_bytes(b"no video")
+    (folder / "broken.jpg").unlink()
+    assert run("decompose", folder, "--out", tmp_path / "out", "--weights", weights) == 2
+    said = [line for line in capfd.readouterr().err.splitlines() if line.startswith("unlit:")]
+    assert len(said) == 1
+    assert "bad.mp4" in said[0]
+    done = {path.name for path in (tmp_path / "out").iterdir()}
+    assert {f"clip [a].{end}" for end in ("reflectance.mp4", "shading.mp4", "unlit.json")} <= done
+    assert {"a.unlit.json", "b.unlit.json"} <= done
+    assert not any(name.startswith(("bad", ".")) for name in done)
+
+
+@pytest.mark.data
+def test_every_photograph_at_hand_is_given_back(predictor: Predictor, shared_data: Path) -> None:
+    paths = [p for p in sorted((shared_data / "photos").iterdir()) if p.suffix in (".jpg", ".png")]
+    assert paths
+    for path in paths:
+        found = predictor.decompose(path)
+        np.testing.assert_allclose(found.recompose(), found.image, rtol=1e-5, err_msg=path.name)
+        assert np.isfinite(found.shading).all()
 
 
 def test_results_are_not_overwritten_unless_forced(
