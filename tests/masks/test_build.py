@@ -48,6 +48,8 @@ def test_no_sky_is_found_where_there_is_none() -> None:
         for kind in ("sky", "day"):
             frames = clip(seed, kind=kind, m=8, h=90, w=120).frames_u8
             assert not build_masks(frames, MaskSettings(moving=False))["sky"].any(), (seed, kind)
+    wall = landscape()[0][..., ::-1]
+    assert not build_masks(wall, MaskSettings(moving=False))["sky"].any(), "what is yellow above is a wall"
     below = landscape()[0][:, ::-1]
     assert not build_masks(below, MaskSettings(moving=False))["sky"].any(), "what is bright below is no sky"
 

@@ -23,7 +23,7 @@ if TYPE_CHECKING:
 STEEPEST = 0.15
 """Log units a pixel: stronger gradients count as this, so that a single frame's edge does not count for many."""
 
-PLAIN, LAID_OUT = 0.012, 0.03
+PLAIN, LAID_OUT = 0.012, 0.025
 """Log units a pixel, of S: less than PLAIN in what may be sky, more than LAID_OUT in what is not."""
 
 OTHER = 0.08
