@@ -138,7 +138,8 @@ def _write_parts(
         else:
             write_encoded(path, _encoded(photo, part, scales[part], encoding, bits), encoding=encoding)
 
-    with ThreadPoolExecutor(2) as pool:
+    with ThreadPoolExecutor(len(PARTS) + 1) as pool:
+        pool.submit(lambda: photo.clipped)  # which is asked for next
         for _ in pool.map(write, paths, PARTS):
             pass
 
