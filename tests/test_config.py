@@ -231,7 +231,11 @@ BAD: list[Case] = [
     *[(DataSettings, "memory_gb", value) for value in (-1.0, math.nan)],
     (DataSettings, "workers", -1),
     *[(AugmentSettings, "zoom", value) for value in ((0.0, 1.0), (2.0, 1.0), (1.0, math.inf), (math.nan, 1.0))],
-    *[(AugmentSettings, n, v) for n in ("mixtures", "hue", "paint", "shade") for v in (-0.1, 1.1, math.nan)],
+    *[
+        (AugmentSettings, n, v)
+        for n in ("mixtures", "light_color", "camera", "hue", "paint", "exchange", "shade")
+        for v in (-0.1, 1.1, math.nan)
+    ],
     *[(AugmentSettings, n, v) for n in ("rotation", "exposure", "white_balance", "contrast") for v in NOT_NEGATIVE],
     (AugmentSettings, "crop", -1),
     (AugmentSettings, "most_lights", 1),

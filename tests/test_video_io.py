@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 
 from tests.prepare.clips import write_video
-from unlit.video_io import VideoError, read_video, video_info
+from unlit.video_io import VideoError, VideoFrame, read_video, video_info
 
 av = pytest.importorskip("av")
 
@@ -83,7 +83,7 @@ def test_a_video_that_is_cut_short_gives_its_frames_and_then_says_so(tmp_path: P
     noise = [np.random.default_rng(k).integers(0, 255, (48, 64, 3)).astype(np.uint8) for k in range(40)]
     path = write_video(tmp_path / "a.mkv", noise)
     path.write_bytes(path.read_bytes()[: path.stat().st_size // 2])
-    frames = []
+    frames: list[VideoFrame] = []
     with pytest.raises(VideoError, match=r"a\.mkv: is (damaged or )?cut short"):
         frames.extend(read_video(path))
     assert 5 < len(frames) < 35

@@ -18,6 +18,7 @@ import tyro
 
 from unlit import __version__
 from unlit.config import Config
+from unlit.prepare.settings import PrepareSettings
 
 
 def sequence(
@@ -68,6 +69,150 @@ def sequence(
     console.print(f"{len(result.shadings)} frames; reflectance: {place}", soft_wrap=True, markup=False, highlight=False)
 
 
+def decompose(
+    sources: Annotated[tuple[Path, ...], tyro.conf.Positional],
+    out: Path,
+    format: Literal["png", "tiff", "exr", "npz"] = "png",  # noqa: A002  # the promised option
+    encoding: Literal["srgb", "linear"] | None = None,
+    linear: bool = False,
+    bits: Literal[8, 16, 32] | None = None,
+    layers: bool = False,
+    preview: bool = False,
+    input_encoding: Literal["srgb", "linear"] | None = None,
+    exact: bool = True,
+    weights: Path | None = None,
+    device: str = "auto",
+    size: int = 384,
+    detail: int | None = None,
+    precision: Literal["auto", "float32", "bfloat16"] = "auto",
+    compiled: bool = False,
+    recursive: bool = False,
+    force: bool = False,
+    quiet: bool = False,
+) -> None:
+    """Split photographs and videos into reflectance and shading.
+
+    Args:
+        sources: Photographs, videos, or folders of them.
+        out: Folder for the results; made if missing.
+        format: PNG is for looking at; TIFF, EXR and NPZ hold the exact linear values. Videos become videos.
+        encoding: Of what is written: sRGB for PNG, linear for the others, unless given.
+        linear: The same as --encoding linear.
+        bits: Bits a channel of what is written: PNG 8 or 16, TIFF 32, 16 or 8, EXR 32 or 16; the first unless given.
+        layers: Put photograph, reflectance and shading into one EXR file.
+        preview: Write a small JPEG, too, with the three side by side.
+        input_encoding: How the photographs are encoded, where their files do not say.
+        exact: Reflectance times shading is the photograph; without, both are the network's own.
+        weights: A file of weights or the folder of a training run, instead of the default model.
+        device: Where the network runs: auto, cpu, cuda, cuda:1.
+        size: The longer side, in pixels, at which the network sees a 3:2 photograph.
+        detail: A larger size for a second look, from which fine detail is taken.
+        precision: Of the network's products; auto takes bfloat16 where the hardware is quick at it.
+        compiled: Let torch compile the network; for many photographs of one size.
+        recursive: Look into folders inside of folders.
+        force: Overwrite results that exist.
+        quiet: Show no progress.
+    """
+    if linear and encoding == "srgb":
+        raise ValueError("--linear and --encoding srgb contradict each other; give one of them")
+    from unlit.predict.command import Options, decompose_sources
+
+    options = Options(
+        format=format,
+        encoding="linear" if linear else encoding,
+        bits=bits,
+        layers=layers,
+        preview=preview,
+        input_encoding=input_encoding,
+        exact=exact,
+        weights=weights,
+        device=device,
+        size=size,
+        detail=detail,
+        precision=precision,
+        compiled=compiled,
+        force=force,
+        quiet=quiet,
+    )
+    code = decompose_sources(sources, out, options, recursive=recursive)
+    if code:
+        sys.exit(code)
+
+
+def worlds(
+    out: Path,
+    scenes: int,
+    seed: int = 0,
+    size: str = "384x256",
+    samples: int = 256,
+    split: Literal["train", "validation", "test"] = "train",
+    device: str = "auto",
+    quiet: bool = False,
+) -> None:
+    """Render scenes whose reflectance and shading are known into a dataset; goes on where it was stopped.
+
+    Args:
+        out: Folder of the dataset; made if missing.
+        scenes: How many.
+        seed: Number of the first scene; the next have the numbers after it.
+        size: Width and height of the pictures, in pixels.
+        samples: Rays a pixel for each light; fewer are quicker and noisier.
+        split: What they are for. The scenes of different splits never meet, whatever their seeds.
+        device: Where to render: auto, cpu, cuda, cuda:1.
+        quiet: Show no progress.
+    """
+    from unlit.worlds.command import render_worlds
+
+    render_worlds(out, scenes, seed, size, samples, split, device, quiet=quiet)
+
+
+def compare(
+    photo: Annotated[Path, tyro.conf.Positional],
+    out: Path,
+    method: Annotated[tuple[str, ...], tyro.conf.UseAppendAction] = (),
+    device: str = "auto",
+    force: bool = False,
+) -> None:
+    """Split one photograph by several methods, and put the results on one sheet.
+
+    Args:
+        photo: The photograph.
+        out: The sheet, a picture file such as sheet.png.
+        method: "default", a file of weights, or a baseline (retinex-color, bell, ...); repeat it for each.
+        device: Where networks run: auto, cpu, cuda, cuda:1.
+        force: Overwrite a sheet that exists.
+    """
+    if out.exists() and not force:
+        raise ValueError(f"{out} exists already; choose another name, or say --force")
+    from unlit.image_io import write_image
+    from unlit.predict import compare as comparing
+
+    out.parent.mkdir(parents=True, exist_ok=True)
+    write_image(out, comparing.compare(photo, method, device=device), encoding="srgb", bits=8)
+    print(f"sheet: {out}", file=sys.stderr)
+
+
+def export(
+    out: Path,
+    format: Literal["onnx"] = "onnx",  # noqa: A002  # the promised option
+    weights: Path | None = None,
+    force: bool = False,
+) -> None:
+    """Write the network as a file for other programs, and check that it says the same there.
+
+    Args:
+        out: The file, such as unlit.onnx.
+        format: ONNX, checked under ONNX Runtime.
+        weights: A file of weights or the folder of a training run, instead of the default model.
+        force: Overwrite a file that exists.
+    """
+    from unlit.predict.export import export_onnx
+    from unlit.predict.network import Network
+
+    difference = export_onnx(Network(weights, device="cpu"), out, force=force)
+    print(f"{out}: differs from the network by {difference:.1g} at most (logs)", file=sys.stderr)
+
+
 def train(arguments: Arguments[str]) -> None:
     """Train a network on sequences: `unlit train RECIPE --data DATASET --run RUN`.
 
@@ -98,7 +243,8 @@ def _training(recipe: Callable[[], Config], description: str) -> Callable[..., N
     command.__doc__ = f"""{description}
 
     Args:
-        data: A prepared dataset, a folder of shards, the MIT set, or a folder of folders of frames.
+        data: A prepared dataset, a folder of shards, the MIT set, or a folder of folders of frames; or
+            worlds:SEED:COUNT for scenes that are rendered when the run begins.
         run: Folder for the config, metrics, picture sheets, checkpoints and, at the end, the weights.
         resume: Go on with the run that is in the folder.
         device: Where to train: auto, cpu, cuda, cuda:1.
@@ -113,9 +259,15 @@ def _train(config: Config, data: Path, run: Path, *, resume: bool, device: str, 
     from unlit.train.loop import fit
 
     settings = config.data
-    dataset = open_dataset(
-        data, with_truth=config.supervised.any, encoding=settings.encoding, one_light=settings.one_light
-    )
+    if str(data).startswith("worlds:"):
+        from unlit.worlds.command import chosen_device
+        from unlit.worlds.dataset import open_worlds
+
+        dataset = open_worlds(str(data), chosen_device(device))
+    else:
+        dataset = open_dataset(
+            data, with_truth=config.supervised.any, encoding=settings.encoding, one_light=settings.one_light
+        )
     result = fit(config, dataset, run, resume=resume, device=device, quiet=quiet)
     if os.environ.get("RANK", "0") != "0":
         return
@@ -138,6 +290,7 @@ def evaluate(
     method: tyro.conf.UseAppendAction[list[str]],
     split: str | None = None,
     encoding: Literal["srgb", "linear", "gamma"] | None = None,
+    input_encoding: Literal["srgb", "linear"] | None = None,
     resize: bool = False,
     largest_ratio: float = 8.0,
     device: str = "auto",
@@ -154,6 +307,7 @@ def evaluate(
         method: A baseline, `default`, weights, or a folder of results; NAME=METHOD names it. May be given again.
         split: Which images; without it the usual ones.
         encoding: Of results in folders, where their files do not say (gamma: a power of 1/2.2).
+        input_encoding: How the frames of sequences are encoded, where their files do not say.
         resize: Take results of another size, resized bilinearly (iiw and saw); they are counted in the report.
         largest_ratio: Where SAW's thresholds end; later work has 64.
         device: For networks: auto, cpu, cuda.
@@ -171,7 +325,7 @@ def evaluate(
     from unlit.evaluate.running import RunSettings, run_benchmark
     from unlit.evaluate.sets import made_here
 
-    chosen = open_benchmark(benchmark, data, split, largest_ratio=largest_ratio)
+    chosen = open_benchmark(benchmark, data, split, largest_ratio=largest_ratio, input_encoding=input_encoding)
     settings = RunSettings(encoding, device, resize)
     console = Console(stderr=True, quiet=quiet)
     with Progress(*Progress.get_default_columns()[:3], TimeRemainingColumn(), console=console, transient=True) as bar:
@@ -180,10 +334,9 @@ def evaluate(
             chosen, named_methods(method), settings, processes=processes,
             progress=lambda done, total: bar.update(task, completed=done, total=total),
         )  # fmt: skip
-    words = ["unlit", "evaluate", benchmark, "--data", str(data), *(w for m in method for w in ("--method", m))]
-    words += [w for n, v in (("--split", split), ("--encoding", encoding)) if v for w in (n, v)]
-    words += ["--resize"] * resize + ([] if largest_ratio == 8 else ["--largest-ratio", str(largest_ratio)])
-    heading = Heading(shlex.join([*words, "--out", str(out)]), commit(), made_here(data))
+    stated = {"--split": split, "--encoding": encoding, "--input-encoding": input_encoding}
+    command = _evaluate_command(benchmark, data, out, method, stated, resize=resize, ratio=largest_ratio)
+    heading = Heading(command, commit(), made_here(data))
     write_report(out, chosen, results, heading)
     for name, result in results.items():
         said = f"{name}: {len(result.outcomes)} scored, {len(result.skipped)} skipped"
@@ -194,6 +347,25 @@ def evaluate(
         reason = next(iter(results[empty[0]].skipped.values()))
         print(f"unlit: {empty[0]} was scored on nothing; the first reason: {reason}", file=sys.stderr)
         sys.exit(1)
+
+
+def _evaluate_command(
+    benchmark: str,
+    data: Path,
+    out: Path,
+    method: list[str],
+    stated: dict[str, str | None],
+    *,
+    resize: bool,
+    ratio: float,
+) -> str:
+    """Return the command that gives the same scores again; what does not change them is left out."""
+    words = ["unlit", "evaluate", benchmark, "--data", str(data)]
+    words += [word for one in method for word in ("--method", one)]
+    words += [word for name, value in stated.items() if value for word in (name, value)]
+    words += ["--resize"] if resize else []
+    words += ["--largest-ratio", str(ratio)] if ratio != 8 else []
+    return shlex.join([*words, "--out", str(out)])
 
 
 def benchmark_set(
@@ -228,6 +400,71 @@ def _check_out(out: Path, folder: Path, *, force: bool) -> None:
         raise ValueError(f"{out} is not empty; choose another folder, or say --force")
 
 
+def prepare(
+    sources: Annotated[tuple[Path, ...], tyro.conf.Positional],
+    out: Path,
+    without: tuple[str, ...] = (),
+    validation: float = 0.0,
+    test: float = 0.0,
+    force: bool = False,
+    workers: int | None = None,
+    quiet: bool = False,
+    settings: Annotated[PrepareSettings, tyro.conf.arg(name="")] = PrepareSettings(),
+) -> None:
+    """Turn videos and folders of pictures into masked sequences to train on, and report what was done.
+
+    Args:
+        sources: Videos, folders of pictures of one view, folders of such folders, or text files that list them. With
+            none, the masks of the dataset are put together anew by --without.
+        out: The dataset's folder; made if missing. What is in it and has not changed is not done again.
+        without: Kinds of masks that are made but do not count: saturated, dark, border, moving, sky, by-hand, ...
+        validation: The share of cameras that are for validation; a camera is never on both sides.
+        test: The share of cameras that are for testing.
+        force: Prepare again what is done already.
+        workers: Processes; as many as there are cores unless given.
+        quiet: Show no progress.
+        settings: What is taken for one view, and which frames are kept.
+    """
+    from unlit.prepare.collection import prepare as prepare_all
+    from unlit.prepare.listener import Shown
+
+    with Shown(quiet=quiet) as listener:
+        result = prepare_all(
+            sources,
+            out,
+            settings,
+            listener,
+            without=without,
+            validation=validation,
+            test=test,
+            force=force,
+            workers=workers,
+        )
+    for problem in result.problems:
+        print(f"unlit: {problem}", file=sys.stderr)
+    if not quiet:
+        print(f"{result.sequences} sequences in {out}; report: {result.report}", file=sys.stderr)
+    if result.problems:
+        sys.exit(2)
+
+
+def pack(dataset: Annotated[Path, tyro.conf.Positional], out: Path, shard_megabytes: int = 1024) -> None:
+    """Pack a prepared dataset into WebDataset shards, for reading over a network or from many processes.
+
+    Sequences of each split go into a folder of their own: OUT/train, OUT/validation, OUT/test.
+
+    Args:
+        dataset: A prepared dataset.
+        out: Folder for the shards; must not exist or be empty.
+        shard_megabytes: About how large a shard grows. A sequence is never split.
+    """
+    from unlit.prepare.packing import pack_dataset
+
+    packed = pack_dataset(dataset, out, shard_bytes=shard_megabytes * 2**20)
+    for split, (sequences, shards) in packed.items():
+        print(f"{split}: {sequences} sequences in {shards} shards: {out / split}", file=sys.stderr)
+
+
 def _listed_only(command: Callable[..., None]) -> Callable[[], None]:
     """Return something without options by a command's name: it has its own way of reading them."""
 
@@ -245,7 +482,13 @@ def main(arguments: Arguments[str] | None = None) -> None:
         print(f"unlit {__version__}")
         return
     app = tyro.extras.SubcommandApp()
+    app.command(decompose)
     app.command(sequence)
+    app.command(compare)
+    app.command(export)
+    app.command(prepare)
+    app.command(pack)
+    app.command(worlds)
     app.command(_listed_only(train))
     app.command(evaluate)
     app.command(benchmark_set)

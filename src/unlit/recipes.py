@@ -102,12 +102,22 @@ def _ablation(name: str, energy: EnergySettings) -> Config:
 
 
 def default() -> Config:
-    """Train whatever measures best. Until worlds are there to measure on, it is `release` with an average of weights.
+    """Train the network that comes with the package: rendered worlds and their truth, lights mixed without end.
 
-    unlit train default --data DATASET --run RUN
+    unlit train default --data worlds:0:2500:384x256:128 --run RUN
     """
-    config = release()
-    return replace(config, recipe="default", train=replace(config.train, average=0.999))
+    return Config(
+        recipe="default",
+        data=DataSettings(window=224, frames=4, memory_gb=64),
+        augment=AugmentSettings(
+            rotation=8.0, zoom=(0.9, 2.0), mixtures=0.8, light_color=0.7, camera=0.7, exposure=1.2, contrast=0.1
+        ),
+        model=ModelSettings(network="compact"),
+        energy=EnergySettings(reconstruction=0.0, consistency=0.0, reflectance=0.0, shading=0.0, scale=0.0),
+        supervised=SupervisedSettings(truth=1.0, truth_gradient=0.5),
+        train=TrainSettings(steps=12000, sequences=8, learning_rate=2e-3, cosine=True, warm_up=200, average=0.999),
+        journal=JournalSettings(checkpoint_every=2000, sheet_every=1000, validate_every=2000),
+    )
 
 
 def direct() -> Config:

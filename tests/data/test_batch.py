@@ -11,6 +11,7 @@ import torch
 from scipy.optimize import nnls
 from torch import Tensor
 
+from unlit.color import linear_to_srgb
 from unlit.data.augment import MIXTURE_MEAN, seeded
 from unlit.data.batch import UNCHANGED, Batch, batch_of, frame_count
 from unlit.data.dataset import Item
@@ -228,8 +229,10 @@ def test_mixtures_are_sums_of_the_lamps_with_weights_that_are_not_negative() -> 
     assert len(used) > 1
 
 
-def test_a_mixture_is_valid_where_all_lamps_are_and_its_shading_is_not_known() -> None:
+def test_a_mixture_is_valid_where_all_lamps_are_and_its_shading_unknown_if_one_is() -> None:
     one = item(m=4, one_light=True)
+    assert one.truth is not None
+    one = replace(one, truth=replace(one.truth, shading_valid=torch.tensor([True, True, False, True])))
     assert one.truth is not None
     judged = Judgements(torch.rand(2, 2), torch.tensor([[0, 1]]), torch.tensor([1]), torch.ones(1))
     one = replace(one, truth=replace(one.truth, judgements=judged))
@@ -241,6 +244,34 @@ def test_a_mixture_is_valid_where_all_lamps_are_and_its_shading_is_not_known() -
     assert truth.judgements is not None
     assert torch.equal(truth.judgements.points, judged.points)
     assert truth.shading is None
+
+
+@pytest.mark.parametrize("seed", range(3))
+def test_a_mixture_of_colored_lamps_has_a_colored_shading_that_is_known(seed: int) -> None:
+    settings = changing(mixtures=0.7, light_color=1.0, exposure=0.5)
+    result = batch([item(k, flat=False, one_light=True) for k in range(2)], settings, seed=seed)
+    for frames, mask, truth in zip(result.frames, result.mask, result.truths, strict=True):
+        assert truth is not None
+        assert truth.reflectance is not None
+        assert truth.shading is not None
+        valid = mask.expand_as(frames)
+        torch.testing.assert_close(frames[valid], (truth.reflectance * truth.shading)[valid], rtol=1e-4, atol=1e-6)
+        red, _, blue = truth.shading.mean((0, 2, 3))
+        assert abs(float(red / blue) - 1) > 1e-3
+
+
+def test_a_camera_changes_the_picture_and_not_the_truth() -> None:
+    one = item(flat=False, one_light=True)
+    plain, seen = (batch([one], changing(mixtures=1.0, camera=share)) for share in (0.0, 1.0))
+    (before,), (after,) = plain.truths, seen.truths
+    assert before is not None
+    assert after is not None
+    assert before.shading is not None
+    assert after.shading is not None
+    assert torch.equal(before.shading, after.shading)
+    assert not torch.equal(plain.frames, seen.frames)
+    codes = 255 * linear_to_srgb(seen.frames)
+    torch.testing.assert_close(codes, codes.round(), rtol=0, atol=2e-3)
 
 
 def test_lamps_are_brought_to_one_exposure_and_the_frames_of_a_day_keep_theirs() -> None:

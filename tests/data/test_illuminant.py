@@ -12,8 +12,7 @@ def planck(kelvin: float) -> np.ndarray:
     """The ratio of red, green and blue light at three wavelengths of a body that glows, by Planck's law."""
     wave = np.array([610e-9, 550e-9, 465e-9])
     power = 1 / wave**5 / (np.exp(0.014387769 / (wave * kelvin)) - 1)
-    power /= power.mean()
-    return power
+    return np.asarray(power / power.mean())
 
 
 def test_daylight_of_the_white_point_is_nearly_white() -> None:

@@ -29,7 +29,10 @@ from unlit.data.augment import (
     warped,
     warped_mask,
 )
+from unlit.data.camera import CameraLook, drawn_look, photographed
 from unlit.data.dataset import Item
+from unlit.data.exchange import drawn_partners, exchanged
+from unlit.data.illuminant import drawn_colored
 from unlit.data.settings import AugmentSettings, DataSettings
 from unlit.data.truth import Truth
 
@@ -74,6 +77,7 @@ class _Look:
     shade: np.ndarray[tuple[int, ...], np.dtype[np.float32]] | None
     stops: np.ndarray[tuple[int, ...], np.dtype[np.float32]]
     """(m,)."""
+    camera: CameraLook | None = None
 
 
 def frame_count(items: list[Item], data: DataSettings, augment: AugmentSettings) -> int:
@@ -110,14 +114,22 @@ def batch_of(
     patterns, lights = _patterns(looks, frames), _lights(looks, frames)
     frames = _colored(frames, looks, augment)
     frames = frames if patterns is None else frames * patterns
+    truths = tuple(_followed(view.truth, k, looks[k], patterns, lights) for k, view in enumerate(views))
+    if augment.exchange:
+        frames, mask, truths = exchanged(frames, mask, truths, drawn_partners(draws, augment.exchange))
     # Lamps have no common exposure; frames of a day have, and it stays.
     lamps = torch.tensor([item.one_light for item in items], device=device).reshape(-1, 1, 1, 1, 1)
-    frames = torch.where(lamps, exposed(frames, mask), frames) if any(item.one_light for item in items) else frames
+    if any(item.one_light for item in items):
+        lit = torch.where(lamps, exposed(frames, mask), frames)
+        truths = tuple(_exposed_truth(truth, *pair) for truth, *pair in zip(truths, frames, lit, strict=True))
+        frames = lit
     frames = frames if lights is None else frames * lights
     frames = frames * mask if data.masked_input else frames
-    truths = tuple(_followed(view.truth, k, looks[k], patterns, lights) for k, view in enumerate(views))
     # As a camera keeps it: what is too bright is clipped and does not count, but is seen.
     clipped = frames.amax(2, keepdim=True) >= SATURATED
+    if any(look.camera is not None for look in looks):
+        frames = photographed(frames, [look.camera for look in looks])
+        clipped = clipped | (frames.amax(2, keepdim=True) >= SATURATED)
     names = tuple(item.sequence.name for item in items)
     return Batch(frames.clamp(0, 1), mask & ~clipped, names, truths)
 
@@ -146,18 +158,42 @@ def _lit(view: _View, one_light: bool, m: int, draw: Generator, settings: Augmen
     """Return m frames: of the sequence's own, or mixtures of its lights."""
     k = len(view.frames)
     if one_light and settings.mixtures:
-        weights = torch.from_numpy(drawn_mixtures(draw, k, m, settings)).to(view.frames.device)
-        frames = (weights @ view.frames.reshape(k, -1)).reshape(m, *view.frames.shape[1:])
+        drawn = drawn_mixtures(draw, k, m, settings)
+        colored = drawn_colored(draw, drawn, settings.light_color) if settings.light_color else drawn[:, :, None]
+        weights = torch.from_numpy(colored).to(view.frames.device)
         mask = view.mask.all(0, keepdim=True).expand(m, -1, -1, -1)
-        # The shading of a mixture would be known if that of every lamp were, which no set says.
-        truth = None if view.truth is None else view.truth.without_shading()
-        return _View(frames, mask, truth)
+        return _View(_mixed(weights, view.frames), mask, _mixed_truth(weights, view.truth))
     if k == m:
         return view
     chosen = torch.from_numpy(np.sort(draw.permutation(k)[:m]))
     truth = None if view.truth is None else view.truth.frames(chosen.to(view.frames.device))
     index = chosen.to(view.frames.device)
     return _View(view.frames[index], view.mask[index], truth)
+
+
+def _mixed(weights: Tensor, lights: Tensor) -> Tensor:
+    """Return m pictures, sums of k (k, 3, h, w) with weights (m, k, 3), or (m, k, 1) for white lights."""
+    m, k, channels = weights.shape
+    if channels == 1:
+        return (weights[:, :, 0] @ lights.reshape(k, -1)).reshape(m, *lights.shape[1:])
+    mixed = weights.permute(2, 0, 1) @ lights.transpose(0, 1).flatten(2)
+    return mixed.reshape(3, m, *lights.shape[2:]).transpose(0, 1)
+
+
+def _mixed_truth(weights: Tensor, truth: Truth | None) -> Truth | None:
+    """Return what is known of mixtures: their shading too, where that of every lamp is."""
+    if truth is None or truth.shading is None or truth.shading_valid is None or not bool(truth.shading_valid.all()):
+        return None if truth is None else truth.without_shading()
+    shading = _mixed(weights, truth.shading)
+    return replace(truth.without_shading(), shading=shading, shading_valid=truth.shading_valid.new_ones(len(shading)))
+
+
+def _exposed_truth(truth: Truth | None, before: Tensor, after: Tensor) -> Truth | None:
+    """Return the truth of frames (m, 3, h, w) that were only made brighter or darker, each by its own factor."""
+    if truth is None or truth.shading is None:
+        return truth
+    factor = after.sum((1, 2, 3), keepdim=True) / before.sum((1, 2, 3), keepdim=True).clamp_min(1e-12)
+    return replace(truth, shading=truth.shading * factor)
 
 
 def _drawn_look(draw: Generator, m: int, settings: AugmentSettings) -> _Look:
@@ -167,6 +203,7 @@ def _drawn_look(draw: Generator, m: int, settings: AugmentSettings) -> _Look:
         drawn_paint(draw) if draw.random() < settings.paint else None,
         drawn_shade(draw, m) if draw.random() < settings.shade else None,
         drawn_stops(draw, m, settings.exposure),
+        drawn_look(draw) if settings.camera and draw.random() < settings.camera else None,
     )
 
 
@@ -207,10 +244,7 @@ def _lights(looks: list[_Look], frames: Tensor) -> Tensor | None:
 
 
 def _followed(truth: Truth | None, k: int, look: _Look, patterns: Tensor | None, lights: Tensor | None) -> Truth | None:
-    """Return the truth of sequence k after the same changes.
-
-    Scale-invariant terms are what compares it, so the exposure of single lamps need not follow.
-    """
+    """Return the truth of sequence k after the same changes."""
     if truth is None:
         return None
     reflectance, shading = truth.reflectance, truth.shading

@@ -60,6 +60,10 @@ class AugmentSettings:
     """Sets with one light at a time: the share of frames that are mixtures of lights instead of single ones."""
     most_lights: int = 10
     """A mixture is of 2 to so many lights, few and many alike."""
+    light_color: float = 0.0
+    """Mixtures: the share of sequences whose lamps have colors, warm to cool, as a camera's white balance leaves it."""
+    camera: float = 0.0
+    """The share of sequences seen as a camera keeps them: noise, a tone curve that is not sRGB's, JPEG, vignetting."""
     exposure: float = 0.0
     """Stops: each frame is made brighter or darker by up to this much, before clipping."""
     white_balance: float = 0.0
@@ -73,16 +77,20 @@ class AugmentSettings:
     """All logs are multiplied by a factor between exp(−this) and exp(this): R and S keep their product."""
     paint: float = 0.0
     """The share of sequences whose surface gets a random pattern: every frame is multiplied by the same picture."""
+    exchange: float = 0.0
+    """The share of sequences that get the surface of another of the same step; needs gray light, and a reflectance that
+    is known or was solved."""
     shade: float = 0.0
     """The share of sequences whose lights get random soft fields: each frame is multiplied by a gray one of its own."""
 
     def __post_init__(self) -> None:
         low, high = self.zoom
         _check(1 / 64 <= low <= high <= 64, f"augment.zoom must be from 1/64 to 64, low first, not {self.zoom}")
-        for name in ("mixtures", "hue", "paint", "shade"):
+        for name in ("mixtures", "light_color", "camera", "hue", "paint", "exchange", "shade"):
             _check(0 <= getattr(self, name) <= 1, f"augment.{name} must be from 0 to 1, not {getattr(self, name)}")
         most = {"rotation": 180, "crop": 10**6, "exposure": 16, "white_balance": 16, "contrast": 3}
         for name, limit in most.items():
             value = getattr(self, name)
             _check(0 <= value <= limit, f"augment.{name} must be from 0 to {limit}, not {value}")
+        _check(not (self.hue and self.light_color), "augment.hue needs gray light: set it or augment.light_color to 0")
         _check(self.most_lights >= 2, f"augment.most_lights must be at least 2, not {self.most_lights}")

@@ -42,4 +42,4 @@ class EnergySettings:
     @property
     def any(self) -> bool:
         """Whether any term counts."""
-        return max(getattr(self, name) for name in WEIGHTS) > 0
+        return any(getattr(self, name) > 0 for name in WEIGHTS)

@@ -105,7 +105,8 @@ class LightBasis:
     reflectance: Tensor
     """(3, h, w), linear."""
     irradiance: Tensor
-    """(k, 3, h, w): what each light alone makes, bounces included, divided by π; a frame is reflectance times a mixture."""
+    """(k, 3, h, w): what each light alone makes, bounces included, divided by π. A frame is reflectance times a mixture
+    of these."""
     mask: Tensor
     """(1, h, w): True where there is a matt surface."""
     depth: Tensor

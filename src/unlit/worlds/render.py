@@ -34,7 +34,7 @@ from unlit.worlds.placement import shapes_on
 from unlit.worlds.render_kernel import MOST_SHAPES, Met, is_available, kernel_hits, kernel_irradiance
 from unlit.worlds.terrain import smooth_terrain_normal
 
-SAMPLES_A_PATH = 2
+SAMPLES_A_PATH = 1
 """How many samples of the lights there are for each path that bounces, unless asked otherwise."""
 Form = Literal["auto", "reference", "kernel"]
 """Which code renders: the readable one, the fast one, or the fast one where it can."""
