@@ -29,7 +29,7 @@ Format = Literal["png", "tiff", "exr", "npz"]
 PARTS: tuple[Part, ...] = get_args(Part)
 
 _TABLE = np.rint(255 * linear_to_srgb(np.linspace(0, 1, 1 << 16))).astype(np.uint8)
-"""sRGB bytes of linear light in 65,536 steps: quicker than the curve (docs/trials-predict.md), and a byte off only near a tie."""
+"""sRGB bytes of linear light in 65,536 steps: quicker than the curve, and a byte off only near a tie."""
 
 _BITS = {"png": (8, 16), "tiff": (32, 16, 8), "exr": (32, 16), "npz": (32,)}
 """What a format may have; the first unless asked otherwise."""
