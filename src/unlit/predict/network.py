@@ -52,7 +52,7 @@ class Network:
         self.module = _loaded(path).to(self.device)
         self.module.to(memory_format=torch.channels_last)  # type: ignore[call-overload]  # left out of torch's types
         self.sha256 = hashlib.sha256(path.read_bytes()).hexdigest()
-        # Compiled at the first image of each size; worth its half a minute for many images of one size.
+        # Compiled at the first image of each size, which takes a minute or more: for very many images of one size.
         self._forward = torch.compile(self.module) if compiled else self.module
 
     def decomposed(self, images_srgb: Tensor) -> Decomposition:
