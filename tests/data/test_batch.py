@@ -44,6 +44,17 @@ def item(seed: int = 0, m: int = 4, *, flat: bool = True, one_light: bool = Fals
     return Item(Sequence(reflectance * shading, mask, f"place{seed}"), truth, one_light)
 
 
+def smaller(one: Item) -> Item:
+    """The same without its last rows and columns."""
+    assert one.truth is not None
+    assert one.truth.reflectance is not None
+    assert one.truth.shading is not None
+    part = (..., slice(0, H - 3), slice(0, W - 5))
+    truth = replace(one.truth, reflectance=one.truth.reflectance[part], shading=one.truth.shading[part])
+    sequence = replace(one.sequence, frames=one.sequence.frames[part], mask=one.sequence.mask[part])
+    return Item(sequence, truth, one.one_light)
+
+
 def batch(items: list[Item], augment: AugmentSettings = UNCHANGED, data: DataSettings = WHOLE, seed: int = 0) -> Batch:
     draws = [seeded(seed, k) for k in range(len(items))]
     return batch_of(items, draws, [places_of(one) for one in items], data, augment, CPU)
@@ -229,8 +240,8 @@ def test_mixtures_are_sums_of_the_lamps_with_weights_that_are_not_negative() -> 
     assert len(used) > 1
 
 
-def test_a_mixture_is_valid_where_all_lamps_are_and_its_shading_unknown_if_one_is() -> None:
-    one = item(m=4, one_light=True)
+def test_a_mixture_is_valid_where_all_lamps_are_and_its_shading_known_if_that_of_all_its_lamps_is() -> None:
+    one = item(m=4, flat=False, one_light=True)
     assert one.truth is not None
     one = replace(one, truth=replace(one.truth, shading_valid=torch.tensor([True, True, False, True])))
     assert one.truth is not None
@@ -243,7 +254,38 @@ def test_a_mixture_is_valid_where_all_lamps_are_and_its_shading_unknown_if_one_i
     assert truth.reflectance is not None
     assert truth.judgements is not None
     assert torch.equal(truth.judgements.points, judged.points)
-    assert truth.shading is None
+    assert truth.shading_valid is not None
+    basis = one.sequence.frames.flatten(1).numpy().T
+    for frame, known in zip(result.frames[0], truth.shading_valid, strict=True):
+        weights, _ = nnls(basis, frame.flatten().numpy())
+        assert bool(known) == (weights[2] < 1e-6)
+
+
+@pytest.mark.parametrize("settings", [{"rotation": 30.0, "flip": True}, {"mixtures": 0.7, "light_color": 0.5}])
+@pytest.mark.parametrize("window", [None, 24])
+def test_sequences_of_any_shapes_together_are_what_each_is_alone(settings: dict[str, Any], window: int | None) -> None:
+    """Those of one shape are worked on as one: nothing of one may get into another."""
+    data = DataSettings(window=window, frames=3)
+    augment = replace(changing(**settings), zoom=(0.4, 2.0) if window else (1.0, 1.0), contrast=0.3, exposure=0.5)
+    lamps = bool(augment.mixtures)
+    # Two of one shape, one with more frames, one without truth; with windows one of another size, seen from afar.
+    sequences = [item(0, m=4, one_light=lamps), item(1, m=4, one_light=lamps), item(2, m=5, one_light=lamps)]
+    sequences.append(replace(item(3, m=4, one_light=lamps), truth=None))
+    if window:
+        sequences.append(smaller(item(4, m=4, one_light=lamps)))
+    seeds = range(len(sequences))
+    places = [places_of(one) for one in sequences]
+    cpu = torch.device("cpu")
+    together = batch_of(sequences, [seeded(5, k) for k in seeds], places, data, augment, cpu)
+    for k in seeds:
+        alone = batch_of([sequences[k]], [seeded(5, k)], [places[k]], data, augment, cpu)
+        torch.testing.assert_close(together.frames[k], alone.frames[0], rtol=1e-5, atol=1e-6)
+        assert torch.equal(together.mask[k], alone.mask[0])
+        one, other = together.truths[k], alone.truths[0]
+        assert (one is None) == (other is None)
+        if one is not None and other is not None:
+            for part in ("reflectance", "shading", "shading_valid"):
+                torch.testing.assert_close(getattr(one, part), getattr(other, part), rtol=1e-5, atol=1e-6)
 
 
 @pytest.mark.parametrize("seed", range(3))

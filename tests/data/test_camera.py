@@ -22,6 +22,11 @@ def scene(h: int = 40, w: int = 56) -> torch.Tensor:
     return torch.stack([red, 0.2 + 0.6 * x, torch.where(x + y > 1, 0.8, 0.15)])[None]
 
 
+def compressed(encoded: torch.Tensor, quality: float) -> torch.Tensor:
+    """One clip (m, 3, h, w) as JPEG of one quality gives it back."""
+    return jpeg_like(encoded[None], torch.full((1, 1, 1, 1, 1), float(quality)))[0]
+
+
 def test_a_perfect_camera_only_counts_to_255() -> None:
     light = scene()
     kept = photographed(light[None], [CameraLook()])[0]
@@ -46,7 +51,8 @@ def test_black_and_white_stay_and_the_tone_curve_never_turns_back() -> None:
     ramp = torch.linspace(0, 1, 256).reshape(1, 1, 1, -1).expand(1, 3, 1, -1)
     for seed in range(50):
         look = drawn_look(np.random.default_rng(seed))
-        curve = toned(ramp, look)[0, 0, 0]
+        numbers = (torch.tensor(n) for n in (look.contrast, look.gamma, look.saturation))
+        curve = toned(ramp, *numbers)[0, 0, 0]
         assert float(curve[0]) == pytest.approx(0, abs=1e-6)
         assert float(curve[-1]) == pytest.approx(1, abs=1e-6)
         assert bool((curve.diff() > -1e-6).all()), look
@@ -72,15 +78,29 @@ def test_jpeg_like_pictures_are_as_wrong_as_those_of_a_real_encoder(quality: int
     file = io.BytesIO()
     Image.fromarray(pixels).save(file, "JPEG", quality=quality)
     real = np.asarray(Image.open(file)).astype(np.float32) / 255
-    ours = jpeg_like(encoded, quality)[0].permute(1, 2, 0).numpy()
+    ours = compressed(encoded, quality)[0].permute(1, 2, 0).numpy()
     errors = [float(np.sqrt(np.mean((kept - pixels / 255.0) ** 2))) for kept in (real, ours)]
     assert 0.5 < errors[1] / errors[0] < 2, errors
 
 
 def test_sizes_that_are_no_multiple_of_a_block_come_back() -> None:
     encoded = torch.rand(2, 3, 21, 35)
-    assert jpeg_like(encoded, 90).shape == encoded.shape
-    assert float((jpeg_like(torch.full((1, 3, 9, 9), 0.5), 90) - 0.5).abs().max()) < 0.02
+    assert compressed(encoded, 90).shape == encoded.shape
+    assert float((compressed(torch.full((1, 3, 9, 9), 0.5), 90) - 0.5).abs().max()) < 0.02
+
+
+def test_cameras_together_do_what_each_does_alone() -> None:
+    clips = torch.stack([scene().expand(2, -1, -1, -1) * k for k in (0.5, 1.0, 0.8, 0.3)])
+    looks = [
+        CameraLook(vignetting=0.3, contrast=0.4, gamma=1.1),
+        None,
+        CameraLook(quality=50.0),
+        CameraLook(quality=45.0),
+    ]
+    together = photographed(clips, looks)
+    for k, look in enumerate(looks):
+        torch.testing.assert_close(together[k], photographed(clips[k : k + 1], [look])[0], rtol=0, atol=1e-6)
+    assert torch.equal(together[1], clips[1])
 
 
 def test_what_is_clipped_is_white() -> None:

@@ -87,27 +87,35 @@ def _theta(
     )
 
 
-def warped(images: Tensor, theta: Tensor, size: tuple[int, int]) -> Tensor:
-    """Return images (m, c, h, w) seen through `theta` (on the CPU) as pictures of `size`; zero beyond the edges.
+def halvings(theta: Tensor, old: tuple[int, int], new: tuple[int, int]) -> int:
+    """Return how often a picture of size `old` (h, w) is halved before it is seen through `theta` at size `new`.
 
     Pictures that shrink are first averaged, or fine texture would turn into noise.
     """
-    h, w = images.shape[-2:]
+    h, w = old
     (a, b, _), (c, d, _) = theta.tolist()
     # Old pixels a new one, along both axes of the new picture.
-    step = min(math.hypot(a * w, c * h) / size[1], math.hypot(b * w, d * h) / size[0])
-    while step > math.sqrt(2) and min(images.shape[-2:]) > 1:
-        images, step = _halved(images), step / 2
-    grid = affine_grid(theta.to(images.device, images.dtype)[None], [1, 1, *size], align_corners=False)
-    return grid_sample(images, grid.expand(len(images), -1, -1, -1), align_corners=False, padding_mode="zeros")
+    step = min(math.hypot(a * w, c * h) / new[1], math.hypot(b * w, d * h) / new[0])
+    count = 0
+    while step > math.sqrt(2) and min(h, w) > 1:
+        h, w, step, count = (h + 1) // 2, (w + 1) // 2, step / 2, count + 1
+    return count
 
 
-def _halved(images: Tensor) -> Tensor:
+def halved(images: Tensor) -> Tensor:
     """Return the means of 2 x 2 pixels; an odd side is first stretched by one, so that edges stay edges."""
     h, w = images.shape[-2:]
     if h % 2 or w % 2:
         images = interpolate(images, (h + h % 2, w + w % 2), mode="bilinear", align_corners=False)
     return avg_pool2d(images, 2)
+
+
+def warped(images: Tensor, theta: Tensor, size: tuple[int, int]) -> Tensor:
+    """Return images (m, c, h, w) seen through `theta` (on the CPU) as pictures of `size`; zero beyond the edges."""
+    for _ in range(halvings(theta, (images.shape[-2], images.shape[-1]), size)):
+        images = halved(images)
+    grid = affine_grid(theta.to(images.device, images.dtype)[None], [1, 1, *size], align_corners=False)
+    return grid_sample(images, grid.expand(len(images), -1, -1, -1), align_corners=False, padding_mode="zeros")
 
 
 def warped_mask(mask: Tensor, theta: Tensor, size: tuple[int, int]) -> Tensor:

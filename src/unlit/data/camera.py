@@ -75,38 +75,70 @@ def drawn_look(draw: Generator) -> CameraLook:
 
 
 def photographed(frames: Tensor, looks: list[CameraLook | None]) -> Tensor:
-    """Return frames (b, m, 3, h, w), linear, as cameras keep them, in [0, 1]; None leaves a sequence as it is."""
-    result = [clip if look is None else _photographed(clip, look) for clip, look in zip(frames, looks, strict=True)]
-    return torch.stack(result)
+    """Return frames (b, m, 3, h, w), linear, as cameras keep them, in [0, 1]; None leaves a sequence as it is.
 
-
-def _photographed(frames: Tensor, look: CameraLook) -> Tensor:
-    """Return frames (m, 3, h, w) as one camera keeps them."""
-    light = frames * _falloff(look.vignetting, frames)
-    if look.shot or look.read:
-        generator = torch.Generator(frames.device).manual_seed(look.seed)
-        spread = (look.shot * light.clamp_min(0) + look.read**2).sqrt()
+    All sequences are worked on as one, with numbers of their own: on a GPU a batch costs by its operations.
+    """
+    cameras = [look or CameraLook() for look in looks]
+    if all(look is None for look in looks):
+        return frames
+    has_camera, vignetting, shot, read, contrast, gamma, saturation = _numbers(
+        [[look is not None for look in looks]]
+        + [
+            [getattr(c, name) for c in cameras]
+            for name in ("vignetting", "shot", "read", "contrast", "gamma", "saturation")
+        ],
+        frames.device,
+    )
+    light = frames * (1 - vignetting * _toward_corners(frames))
+    noisy = [camera.seed for camera in cameras if camera.shot or camera.read]
+    if noisy:
+        generator = torch.Generator(frames.device).manual_seed(noisy[0])
+        spread = (shot * light.clamp_min(0) + read.square()).sqrt()
         light = light + spread * torch.randn(light.shape, generator=generator, device=light.device)
-    encoded = toned(linear_to_srgb(light.clamp(0, 1)), look)
-    bytes_ = encoded if look.quality is None else jpeg_like(encoded, look.quality)
-    return srgb_to_linear((bytes_.clamp(0, 1) * 255).round() / 255)
+    encoded = toned(linear_to_srgb(light.clamp(0, 1)), contrast, gamma, saturation)
+    if any(camera.quality is not None for camera in cameras):
+        (quality,) = _numbers([[-1.0 if c.quality is None else c.quality for c in cameras]], frames.device)
+        encoded = torch.where(quality > 0, jpeg_like(encoded, quality.clamp_min(1)), encoded)
+    kept = srgb_to_linear((encoded.clamp(0, 1) * 255).round() / 255)
+    return torch.where(has_camera > 0, kept, frames)
 
 
-def _falloff(amount: float, frames: Tensor) -> Tensor:
-    """Return what is left of the light (h, w), one in the middle and 1 − amount in the corners."""
+def _numbers(rows: list[list[float]] | list[list[bool]], device: torch.device) -> tuple[Tensor, ...]:
+    """Return rows of b numbers as tensors (b, 1, 1, 1, 1), moved to the device in one piece."""
+    return torch.tensor(rows, dtype=torch.float32).to(device, non_blocking=True)[..., None, None, None, None].unbind()
+
+
+def _toward_corners(frames: Tensor) -> Tensor:
+    """Return (h, w), zero in the middle and one in the corners."""
     h, w = frames.shape[-2:]
     y = torch.linspace(-1, 1, h, device=frames.device)[:, None]
     x = torch.linspace(-1, 1, w, device=frames.device)
-    return 1 - amount * (x.square() + y.square()) / 2
+    return (x.square() + y.square()) / 2
 
 
-def toned(encoded: Tensor, look: CameraLook) -> Tensor:
-    """Return encoded values (..., 3, h, w) in [0, 1] after a camera's own curve; black and white stay."""
-    values = encoded**look.gamma
+def toned(encoded: Tensor, contrast: Tensor, gamma: Tensor, saturation: Tensor) -> Tensor:
+    """Return encoded values (..., 3, h, w) in [0, 1] after cameras' own curves; black and white stay.
+
+    The curves' numbers broadcast: see `CameraLook`.
+    """
+    values = encoded**gamma
     bent = values * values * (3 - 2 * values)
-    values = values + max(-0.5, min(look.contrast, 0.8)) * (bent - values)
-    gray = (values * values.new_tensor(_LUMA)[:, None, None]).sum(-3, keepdim=True)
-    return (gray + look.saturation * (values - gray)).clamp(0, 1)
+    values = values + contrast.clamp(-0.5, 0.8) * (bent - values)
+    gray = (values * _constant(_LUMA, values.device)[:, None, None]).sum(-3, keepdim=True)
+    return (gray + saturation * (values - gray)).clamp(0, 1)
+
+
+@functools.cache
+def _constant(values: tuple[object, ...], device: torch.device) -> Tensor:
+    """Return numbers as a tensor that is moved to the device once."""
+    return torch.tensor(values, dtype=torch.float32, device=device)
+
+
+@functools.cache
+def _from_ycc(device: torch.device) -> Tensor:
+    inverse: Tensor = torch.linalg.inv(torch.tensor(_TO_YCC, dtype=torch.float64))
+    return inverse.float().to(device)
 
 
 @functools.cache
@@ -118,23 +150,33 @@ def _cosines(device: torch.device) -> Tensor:
     return matrix.float().to(device)
 
 
-def jpeg_like(encoded: Tensor, quality: float) -> Tensor:
-    """Return encoded values (m, 3, h, w) in [0, 1] as JPEG of a quality gives them back, color at half the size."""
-    matrix = encoded.new_tensor(_TO_YCC)
-    ycc = torch.einsum("dc,mchw->mdhw", matrix, encoded * 255) - encoded.new_tensor([128.0, 0, 0])[:, None, None]
-    h, w = encoded.shape[-2:]
+def jpeg_like(encoded: Tensor, quality: Tensor) -> Tensor:
+    """Return encoded values (b, m, 3, h, w) in [0, 1] as JPEG gives them back, color at half the size.
+
+    `quality` is (b, 1, 1, 1, 1), from 1 to 100.
+    """
+    b, m, _, h, w = encoded.shape
+    frames = encoded.flatten(0, 1)
+    zero = _constant((128.0, 0.0, 0.0), frames.device)[:, None, None]
+    ycc = _recolored(_constant(_TO_YCC, frames.device), frames * 255) - zero
     # To whole blocks of both sizes.
     ycc = pad(ycc, (0, -w % (2 * BLOCK), 0, -h % (2 * BLOCK)), mode="replicate")
-    scale = (5000 / quality if quality < 50 else 200 - 2 * quality) / 100
-    steps = (encoded.new_tensor(_STEPS_AT_50) * scale).round().clamp_min(1)
+    scale = torch.where(quality < 50, 5000 / quality, 200 - 2 * quality).reshape(b, 1, 1) / 100
+    steps = (_constant(_STEPS_AT_50, frames.device) * scale).round().clamp_min(1)
+    steps = steps.repeat_interleave(m, 0)[:, None, None, None]
     bright = _quantised(ycc[:, :1], steps)
     color = interpolate(_quantised(avg_pool2d(ycc[:, 1:], 2), 2 * steps), ycc.shape[-2:], mode="bilinear")
-    ycc = torch.cat([bright, color], 1)[..., :h, :w] + encoded.new_tensor([128.0, 0, 0])[:, None, None]
-    return (torch.einsum("dc,mchw->mdhw", torch.linalg.inv(matrix), ycc) / 255).clamp(0, 1)
+    ycc = torch.cat([bright, color], 1)[..., :h, :w] + zero
+    return (_recolored(_from_ycc(frames.device), ycc) / 255).clamp(0, 1).reshape(encoded.shape)
+
+
+def _recolored(matrix: Tensor, frames: Tensor) -> Tensor:
+    """Return frames (m, 3, h, w) whose colors a matrix (3, 3) has changed."""
+    return (matrix @ frames.flatten(2)).reshape(frames.shape)
 
 
 def _quantised(values: Tensor, steps: Tensor) -> Tensor:
-    """Return values (m, c, h, w) whose blocks' cosine coefficients are multiples of `steps` (8, 8)."""
+    """Return values (m, c, h, w) whose blocks' cosine coefficients are multiples of `steps`, (8, 8) at the end."""
     m, c, h, w = values.shape
     cosines = _cosines(values.device)
     blocks = values.reshape(m, c, h // BLOCK, BLOCK, w // BLOCK, BLOCK).transpose(3, 4)

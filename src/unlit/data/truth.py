@@ -37,7 +37,8 @@ IGNORED = 100
 
 _LABELS = (0, 1, 2, IGNORED)
 _SUFFIXES = (".exr", ".png", ".tif", ".tiff")
-_WHOLLY_KNOWN = 0.999
+WHOLLY_KNOWN = 0.999
+"""A resampled pixel is known if this share of what it was made of is."""
 _MIT_INPUT = "diffuse"
 
 
@@ -115,7 +116,7 @@ def _known(pictures: Tensor, light: Callable[[Tensor], Tensor]) -> Tensor:
     """Return pictures (k, 3, h, w) as `light` samples them, black where that counts an unknown pixel as dark."""
     known = (pictures > 0).any(1, keepdim=True)
     values = light(torch.cat([pictures, known.to(pictures.dtype)], 1))
-    return values[:, :3] * (values[:, 3:] > _WHOLLY_KNOWN)
+    return values[:, :3] * (values[:, 3:] > WHOLLY_KNOWN)
 
 
 def _at_grid(values: Tensor, grid: Tensor) -> Tensor:
