@@ -2,16 +2,9 @@
 
 from __future__ import annotations
 
-import json
-import os
 import pickle
-import signal
-import subprocess
-import sys
-import time
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from dataclasses import replace
-from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -19,18 +12,15 @@ import pytest
 import torch
 from torch.nn.functional import avg_pool2d
 
-from unlit.cli import main
 from unlit.data.batch import UNCHANGED, batch_of
 from unlit.data.camera import CameraLook
-from unlit.data.dataset import open_dataset
 from unlit.data.settings import DataSettings
-from unlit.data.sizing import places_of, unclipped
+from unlit.data.sizing import places_of
 from unlit.worlds import bases as rendering
 from unlit.worlds.bases import World, bases
 from unlit.worlds.compose import LEVEL, compose, drawn_weights, levelled, usable_lights
 from unlit.worlds.dataset import SPLIT_STARTS, open_worlds, parsed_size, seeds_of, world_item
 from unlit.worlds.scene import LIGHTS, Scene
-from unlit.worlds.writing import write_worlds
 
 SIZE = (24, 32)
 SEEDS = (0, 7, 11)
@@ -172,108 +162,3 @@ def test_wrong_names_of_worlds_are_refused(text: str) -> None:
 def test_impossible_sizes_are_refused(text: str) -> None:
     with pytest.raises(ValueError, match=r"size '?[\dx]+"):
         parsed_size(text)
-
-
-def write(out: Path, scenes: int = 3, **changes: object) -> list[str]:
-    settings = {"seed": 0, "size": SIZE, "samples": 2, **changes}
-    return write_worlds(out, scenes=scenes, **settings)  # type: ignore[arg-type]  # as the tests change them
-
-
-def test_what_is_written_is_read_as_it_was(tmp_path: Path) -> None:
-    assert write(tmp_path / "worlds") == []
-    dataset = open_dataset(tmp_path / "worlds", with_truth=True)
-    rendered = open_worlds("worlds:0:3:32x24:2")
-    assert len(dataset.sources) == 3
-    for stored, made in zip(dataset.sources, rendered.sources, strict=False):
-        item, exact = unclipped(stored.read()), made.read()
-        assert item.one_light
-        assert item.truth is not None
-        assert item.truth.reflectance is not None
-        assert item.truth.shading is not None
-        assert exact.truth is not None
-        assert exact.truth.reflectance is not None
-        torch.testing.assert_close(item.truth.reflectance, exact.truth.reflectance, rtol=1e-3, atol=1e-4)
-        product = item.truth.reflectance * item.truth.shading
-        valid = item.sequence.mask.expand_as(product) & (product > 0.01)
-        torch.testing.assert_close(item.sequence.frames[valid], product[valid], rtol=2e-3, atol=1e-4)
-    assert (tmp_path / "worlds" / "sheet.jpg").stat().st_size > 500
-
-
-def test_finished_scenes_are_not_rendered_again(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    write(tmp_path, 2)
-    before = {p: p.stat().st_mtime_ns for p in tmp_path.glob("world-*/frames/*")}
-    asked: list[int] = []
-    real = bases
-
-    def counted(seeds: list[int], *rest: object) -> object:
-        asked.extend(seeds)
-        return real(seeds, *rest)  # type: ignore[arg-type]  # passed on as they came
-
-    monkeypatch.setattr("unlit.worlds.writing.bases", counted)
-    write(tmp_path, 3)
-    assert asked == [2]
-    assert all(p.stat().st_mtime_ns == t for p, t in before.items())
-    assert len(json.loads((tmp_path / "dataset.json").read_text())["sequences"]) == 3
-
-
-def test_an_interruption_leaves_a_dataset_that_can_be_read_and_gone_on_with(tmp_path: Path) -> None:
-    command = [sys.executable, "-m", "unlit", "worlds", "--out", str(tmp_path / "w"), "--scenes", "40"]
-    process = subprocess.Popen([*command, "--size", "32x24", "--samples", "2", "--quiet"], stderr=subprocess.PIPE)
-    _wait(lambda: len(list(tmp_path.glob("w/world-*"))) >= 2, process)
-    os.kill(process.pid, signal.SIGKILL)
-    process.communicate()
-    done = {p.name for p in tmp_path.glob("w/world-*")}
-    count = max(int(name.split("-")[1]) for name in done) + 1
-    write(tmp_path / "w", count)
-    assert len(open_dataset(tmp_path / "w").sources) == count
-    assert not list(tmp_path.glob("w/.*"))
-
-
-def _wait(ready: Callable[[], bool], process: subprocess.Popen[bytes]) -> None:
-    for _ in range(1200):
-        if ready():
-            return
-        assert process.poll() is None, "it ended too early"
-        time.sleep(0.05)
-    raise AssertionError("nothing was rendered in a minute")
-
-
-BAD = {
-    "no scenes": ["--scenes", "0"],
-    "no size": ["--scenes", "1", "--size", "0x0"],
-    "no samples": ["--scenes", "1", "--samples", "0"],
-    "a seed below zero": ["--scenes", "1", "--seed", "-3"],
-    "a seed beyond the last": ["--scenes", "2", "--seed", "999999999"],
-    "no such device": ["--scenes", "1", "--device", "abacus"],
-}
-
-
-@pytest.mark.parametrize("arguments", BAD.values(), ids=BAD)
-def test_bad_input_is_one_line_and_leaves_nothing(
-    arguments: list[str], tmp_path: Path, capsys: pytest.CaptureFixture[str]
-) -> None:
-    with pytest.raises(SystemExit) as ended:
-        main(["worlds", "--out", str(tmp_path / "w"), *arguments])
-    assert ended.value.code == 2
-    said = capsys.readouterr().err.strip()
-    assert said.startswith("unlit: ")
-    assert "\n" not in said
-    assert not (tmp_path / "w").exists()
-
-
-def test_too_little_memory_is_said_before_anything_is_rendered(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("os.sysconf", lambda name: 1000)
-    with pytest.raises(ValueError, match=r"too little memory: 32x24 needs .* smaller size"):
-        write(tmp_path)
-
-
-def test_worlds_of_another_size_are_not_mixed(tmp_path: Path) -> None:
-    write(tmp_path, 1)
-    with pytest.raises(ValueError, match=r"holds worlds of 32x24 with 2 samples"):
-        write(tmp_path, 2, samples=4)
-
-
-def test_a_folder_with_other_things_is_refused(tmp_path: Path) -> None:
-    (tmp_path / "letter.txt").write_text("dear")
-    with pytest.raises(ValueError, match="holds other things"):
-        write(tmp_path, 1)

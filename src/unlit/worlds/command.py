@@ -20,7 +20,9 @@ def chosen_device(name: str) -> str:
         device = torch.device(name)
     except RuntimeError:
         raise ValueError(f"device {name!r} is none; give auto, cpu, cuda or cuda:1") from None
-    if device.type == "cuda" and not torch.cuda.is_available():
+    if device.type not in ("cpu", "cuda"):
+        raise ValueError(f"device {name} cannot render; give auto, cpu, cuda or cuda:1")
+    if device.type == "cuda" and (device.index or 0) >= torch.cuda.device_count():
         raise ValueError(f"device {name} is not here; give cpu, or auto")
     return name
 
@@ -55,4 +57,7 @@ def render_worlds(
         bar.stop()
     for reason in left_out:
         print(f"unlit: left out {reason}", file=sys.stderr)
+    if len(left_out) == scenes:
+        print(f"unlit: nothing was rendered that can be seen; take another seed than {seed}", file=sys.stderr)
+        sys.exit(1)
     console.print(f"{scenes - len(left_out)} scenes: {out}", soft_wrap=True, markup=False, highlight=False)

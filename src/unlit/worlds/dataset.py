@@ -12,6 +12,7 @@ import os
 import re
 from collections.abc import Iterator
 from dataclasses import dataclass, field
+from pathlib import Path
 from typing import Any
 
 import torch
@@ -30,6 +31,8 @@ SAMPLES = 256
 SPLIT_STARTS: dict[Split, int] = {"train": 0, "validation": 2_000_000_000, "test": 3_000_000_000}
 """The scene of seed s for a split is that of number start + s. Each range has a thousand million numbers."""
 LAST_SEED = 999_999_999
+MOST_SAMPLES = 1_000_000
+"""A pixel: hours for a scene. The renderer counts its rays in 32 bits, and the rays of a pixel are several a sample."""
 
 VALIDATION_SHARE = 50
 """One scene for validation for every so many for training, in datasets that are rendered when read."""
@@ -50,6 +53,12 @@ def seeds_of(split: Split, first: int, count: int) -> range:
     return range(SPLIT_STARTS[split] + first, SPLIT_STARTS[split] + first + count)
 
 
+def check_samples(samples: int) -> None:
+    """Refuse numbers of samples that make no picture."""
+    if not 1 <= samples <= MOST_SAMPLES:
+        raise ValueError(f"{samples} samples a pixel cannot be; give 1 to {MOST_SAMPLES}, better 64 to 256")
+
+
 def parsed_size(text: str) -> tuple[int, int]:
     """Return (h, w) of a size written as 384x256, width first."""
     found = re.fullmatch(r"(\d{1,5})x(\d{1,5})", text)
@@ -64,13 +73,21 @@ def parsed_size(text: str) -> tuple[int, int]:
 def check_memory(size: tuple[int, int], device: torch.device) -> None:
     """Refuse sizes whose scenes would not fit into memory."""
     needed = _BYTES_A_PIXEL * size[0] * size[1]
-    if device.type == "cuda":
-        free = torch.cuda.mem_get_info(device)[0]
-    else:
-        free = os.sysconf("SC_AVPHYS_PAGES") * os.sysconf("SC_PAGE_SIZE")
+    free = torch.cuda.mem_get_info(device)[0] if device.type == "cuda" else _free_memory()
     if needed > free:
         wanted = f"{size[1]}x{size[0]} needs about {needed / 1e9:.1f} GB and {free / 1e9:.1f} are free"
         raise ValueError(f"too little memory: {wanted}; give a smaller size")
+
+
+def _free_memory(file: Path = Path("/proc/meminfo")) -> int:
+    """Return the bytes that can be had: what files fill only for now counts too, where the system tells."""
+    try:
+        found = re.search(r"^MemAvailable:\s*(\d+) kB$", file.read_text(encoding="ascii"), re.MULTILINE)
+    except (OSError, ValueError):
+        found = None
+    if found is not None:
+        return 1024 * int(found[1])
+    return os.sysconf("SC_AVPHYS_PAGES") * os.sysconf("SC_PAGE_SIZE")
 
 
 def world_name(number: int) -> str:
@@ -149,8 +166,7 @@ def open_worlds(text: str, device: str = "cpu") -> Dataset:
     first, count = int(parts[0]), int(parts[1])
     size = parsed_size(parts[2]) if len(parts) > 2 else SIZE
     samples = int(parts[3]) if len(parts) > 3 else SAMPLES
-    if samples < 1:
-        raise ValueError(f"{samples} samples a pixel make no picture; give at least 1, better 64 to 256")
+    check_samples(samples)
     check_memory(size, torch.device(device))
     wanted: list[tuple[Split, int]] = [("train", count), ("validation", max(1, count // VALIDATION_SHARE))]
     return Dataset(

@@ -11,18 +11,18 @@ import secrets
 import shutil
 from collections.abc import Callable
 from pathlib import Path
-from typing import Any
 
 import numpy as np
 import torch
 from numpy.typing import NDArray
 from torch.nn.functional import interpolate
 
-from unlit.data.dataset import VERSION, Item, Split
+from unlit.data.dataset import Item, Split
 from unlit.data.sequence import Sequence, SequenceError, load_sequence, save_sequence
 from unlit.image_io import write_image
 from unlit.worlds.bases import bases
-from unlit.worlds.dataset import check_memory, seeds_of, world_item, world_name
+from unlit.worlds.dataset import check_memory, check_samples, seeds_of, world_item, world_name
+from unlit.worlds.folder import check_folder, clear_leftovers, held, known_worlds, write_list
 
 Progress = Callable[[int, str], object]
 """Called with how many scenes are done, and a word on the last."""
@@ -50,64 +50,40 @@ def write_worlds(
     Scenes that are there are not rendered again. Whatever ends it, `dataset.json` names what is there.
     """
     seeds = seeds_of(split, seed, scenes)
-    if samples < 1:
-        raise ValueError(f"{samples} samples a pixel make no picture; give at least 1, better 64 to 256")
+    check_samples(samples)
     check_memory(size, torch.device(device))
+    check_folder(out)
     stated = {"height": size[0], "width": size[1], "samples": samples}
-    known = _known(out, stated)
-    out.mkdir(parents=True, exist_ok=True)
-    for leftover in out.glob(".world-*"):
-        shutil.rmtree(leftover, ignore_errors=True)
-    left_out: list[str] = []
-    missing = [n for n in seeds if not (out / world_name(n) / "sequence.json").is_file()]
-    done = scenes - len(missing)
-    known |= {world_name(n): split for n in seeds if n not in set(missing)}
-    progress(done, f"{done} are there")
-    try:
-        for world in bases(missing, size, samples, device):
-            done += 1
-            try:
-                _write(out, world_item(world))
-                known[world_name(world.scene.seed)] = split
-            except SequenceError as error:
-                left_out.append(str(error))
-            progress(done, world.scene.place)
-            if done % _LIST_EVERY == 0:
-                _list(out, known, stated)
-    finally:
-        _list(out, known, stated)
-    write_contact_sheet(out, sorted(known))
+    with held(out):
+        known = known_worlds(out, stated)
+        clear_leftovers(out)
+        there = _finished(out, seeds)
+        known |= dict.fromkeys(there, split)
+        write_list(out, known, stated)
+        progress(len(there), f"{len(there)} are there")
+        left_out: list[str] = []
+        missing = (n for n in seeds if world_name(n) not in there)
+        try:
+            for done, world in enumerate(bases(missing, size, samples, device), len(there) + 1):
+                try:
+                    _write(out, world_item(world))
+                    known[world_name(world.scene.seed)] = split
+                except SequenceError as error:
+                    left_out.append(str(error))
+                progress(done, world.scene.place)
+                if done % _LIST_EVERY == 0:
+                    write_list(out, known, stated)
+        finally:
+            write_list(out, known, stated)
+        write_contact_sheet(out, sorted(known))
     return left_out
 
 
-def _known(out: Path, stated: dict[str, int]) -> dict[str, Split]:
-    """Return the scenes that `dataset.json` names, and their splits; refuse to mix what was rendered otherwise."""
-    file = out / "dataset.json"
-    if out.exists() and not out.is_dir():
-        raise ValueError(f"{out} is not a folder; choose another place for the worlds")
-    if not file.is_file():
-        if out.is_dir() and any(p for p in out.iterdir() if "world-" not in p.name):
-            raise ValueError(f"{out} holds other things; choose an empty folder for the worlds")
-        return {}
-    try:
-        content: dict[str, Any] = json.loads(file.read_text(encoding="utf-8"))
-        known = {str(entry["name"]): entry["split"] for entry in content["sequences"]}
-        before = content["worlds"]
-    except (ValueError, KeyError, TypeError) as error:
-        raise ValueError(f"{file} is damaged or of something else ({error}); choose another folder") from error
-    if before != stated:
-        was = f"{before['width']}x{before['height']} with {before['samples']} samples"
-        raise ValueError(f"{out} holds worlds of {was}; go on with the same, or choose another folder")
-    return {name: split for name, split in known.items() if (out / name).is_dir()}
-
-
-def _list(out: Path, known: dict[str, Split], stated: dict[str, int]) -> None:
-    """Write dataset.json, whole or not at all."""
-    entries = [{"name": name, "folder": name, "split": known[name]} for name in sorted(known)]
-    content = {"version": VERSION, "worlds": stated, "sequences": entries}
-    temporary = out / f".dataset.{secrets.token_hex(4)}"
-    temporary.write_text(json.dumps(content, indent=1) + "\n", encoding="utf-8")
-    temporary.replace(out / "dataset.json")
+def _finished(out: Path, seeds: range) -> set[str]:
+    """Return the names of the scenes of these numbers that are there; not asked one by one, since they may be many."""
+    found = {p.parent.name for p in out.glob("world-*/sequence.json")}
+    numbers = {name: int(name[6:]) for name in found if name[6:].isdecimal()}
+    return {name for name, number in numbers.items() if number in seeds and name == world_name(number)}
 
 
 def _write(out: Path, item: Item) -> None:
@@ -119,6 +95,8 @@ def _write(out: Path, item: Item) -> None:
     scale = _exposures(sequence)
     frames = (sequence.frames * scale).clamp(0, 1).cpu()
     temporary = out / f".{sequence.name}.{secrets.token_hex(4)}"
+    if (out / sequence.name).exists():
+        raise SequenceError(f"{out / sequence.name}: is there and not whole; remove it and run again")
     try:
         save_sequence(Sequence(frames, sequence.mask.cpu(), sequence.name, sequence.frame_names), temporary)
         described = json.loads((temporary / "sequence.json").read_text(encoding="utf-8"))
