@@ -5,8 +5,8 @@ surface.
 
 What is computed, for a point x, is B(x) = 1/π ∫ (L(x, ω) + ρ(y) B(y)) cos dω: L is what comes from a light in
 direction ω if nothing is in its way, y the surface seen there, ρ its reflectance. The integral over L is a mean over
-random points of the light, `samples` of them; that over ρ B one over half as many random paths, at whose every vertex
-each light is asked once. Nearly all of the noise is in the latter, and nearly all of the time.
+random points of the light, `samples` of them; that over ρ B one over as many random paths, at whose every vertex each
+light is asked once. Nearly all of the noise is in the latter, and nearly all of the time.
 """
 
 from __future__ import annotations
