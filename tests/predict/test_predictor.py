@@ -239,7 +239,6 @@ def test_auto_is_a_device_that_is_here() -> None:
     assert chosen_precision("auto", torch.device("cpu")) in ("float32", "bfloat16")
 
 
-@pytest.mark.skipif(not DEFAULT_WEIGHTS.exists(), reason="this copy has no default model yet")
 def test_the_default_model_is_at_hand_and_small() -> None:
     assert DEFAULT_WEIGHTS.stat().st_size <= 16e6
     image = np.random.default_rng(0).uniform(0, 1, (40, 60, 3)).astype(np.float32)

@@ -1,0 +1,1 @@
+"""The commands, as typed functions: their arguments are the options."""
