@@ -434,3 +434,15 @@ def test_patterns_are_not_the_same_for_all_sequences_and_some_have_none() -> Non
     assert 1 < sum(painted) < 11
     assert all(torch.equal(frames[0], frames[1]) for frames in result.frames)
     assert len({np.asarray(frames).tobytes() for frames in result.frames}) == 1 + sum(painted)
+
+
+def test_what_was_said_of_a_surface_does_not_hold_when_it_is_painted() -> None:
+    one = item(m=4)
+    assert one.truth is not None
+    said = Judgements(torch.rand(2, 2), torch.tensor([[0, 1]]), torch.tensor([1]), torch.ones(1))
+    one = replace(one, truth=replace(one.truth, judgements=said))
+    (painted,), (plain,) = batch([one], changing(paint=1.0)).truths, batch([one], changing()).truths
+    assert painted is not None
+    assert plain is not None
+    assert painted.judgements is None
+    assert plain.judgements is not None

@@ -1,5 +1,7 @@
 from __future__ import annotations
 
+from dataclasses import replace
+
 import pytest
 import torch
 from torch import Tensor
@@ -8,6 +10,7 @@ from unlit.data.augment import seeded
 from unlit.data.batch import batch_of
 from unlit.data.dataset import Item
 from unlit.data.exchange import drawn_partners, exchanged
+from unlit.data.judgements import Judgements
 from unlit.data.sequence import Sequence
 from unlit.data.settings import AugmentSettings, DataSettings
 from unlit.data.truth import Truth
@@ -93,3 +96,18 @@ def test_a_batch_has_the_surfaces_of_others_under_its_own_lights() -> None:
     batch = batch_of(items, [seeded(0), seeded(1)], places, DataSettings(frames=2), still, torch.device("cpu"))
     torch.testing.assert_close(batch.frames[0], (surface(1) * light(0)).clamp(0, 1))
     torch.testing.assert_close(batch.frames[1], (surface(0) * light(1)).clamp(0, 1))
+
+
+def test_what_was_said_of_the_old_surface_goes_with_it() -> None:
+    frames, mask, truths = scenes(2)
+    said = Judgements(torch.rand(2, 2), torch.tensor([[0, 1]]), torch.tensor([1]), torch.ones(1))
+    classes = torch.full((6, 8), 2, dtype=torch.uint8)
+    more = {"shading": torch.rand(2, 3, 6, 8), "shading_valid": torch.ones(2, dtype=torch.bool)}
+    judged = tuple(replace(truth, judgements=said, shading_classes=classes, **more) for truth in truths)
+    _, _, known = exchanged(frames, mask, judged, [1, 1])
+    assert known[0] is not None
+    assert known[1] is not None
+    assert known[0].judgements is None
+    assert known[0].shading is None, "the light's color is lost"
+    assert known[0].shading_classes is classes, "the light is the same"
+    assert known[1].judgements is said

@@ -287,6 +287,8 @@ def spoil(folder: Path, how: str) -> None:
             judge(folder, good, [comparison(0, 5)])
         case "wordy score":
             judge(folder, good, [comparison(0, 1, darker_score="sure")])
+        case "heavy score":
+            judge(folder, good, [comparison(0, 1, darker_score=1e39)])
         case "damaged sequence":
             (folder / "sequence.json").write_text("{}")
 
@@ -315,6 +317,7 @@ def spoil(folder: Path, how: str) -> None:
         ("not a number", r"point 0 lies outside the image"),
         ("unknown point", r"a comparison of the points \(0, 5\), which are not there"),
         ("wordy score", r"judgements.json: is damaged"),
+        ("heavy score", r"judgements.json: is damaged .*weighs 1e\+39"),
         ("damaged sequence", r"sequence.json: is damaged .*; prepare the sequence again"),
     ],
 )

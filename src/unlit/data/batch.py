@@ -162,7 +162,11 @@ def _followed(
         changed = changed if lights is None else changed * lights[list(shadings)]
         for k, shading in zip(shadings, changed, strict=True):
             result[k] = replace(result[k], shading=shading)  # type: ignore[type-var]  # it is there
-    return tuple(result)
+    # What people said of a surface does not hold of its paint.
+    return tuple(
+        truth if truth is None or look.paint is None else replace(truth, judgements=None)
+        for truth, look in zip(result, looks, strict=True)
+    )
 
 
 def _look_tensors(looks: list[Look], chosen: list[int], device: torch.device) -> tuple[Tensor, Tensor]:

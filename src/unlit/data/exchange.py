@@ -49,7 +49,9 @@ def exchanged(
         shading = (frames[k] / torch.where(seen, own, 1)).mean(1, keepdim=True)
         frames[k] = torch.where(seen, other * shading, 0)
         mask[k] &= seen
-        result[k] = replace(cast(Truth, truths[k]), reflectance=torch.where(seen, other, 0), shading=None)
+        # What people said of the surface was said of the old one.
+        surface, truth = torch.where(seen, other, 0), cast(Truth, truths[k])
+        result[k] = replace(truth, reflectance=surface, shading=None, shading_valid=None, judgements=None)
     return frames, mask, tuple(result)
 
 

@@ -18,6 +18,8 @@ from torch import Tensor
 from unlit.data.sequence import SequenceError
 
 _DARKER = {"E": 0, "1": 1, "2": 2}
+_HEAVIEST = 1e6
+"""People's weights are a few at most. One beyond counting would be all that an image is scored by."""
 
 
 @dataclass(frozen=True)
@@ -71,6 +73,8 @@ def _judgements(
         label = _DARKER.get(comparison.get("darker", ""))
         if not all(key in places for key in ends):
             raise ValueError(f"a comparison of the points {ends}, which are not there")
+        if score is not None and _HEAVIEST < score < math.inf:
+            raise ValueError(f"a comparison of the points {ends} weighs {score:g}")
         if label is not None and score is not None and 0 < score < math.inf and all(key in number for key in ends):
             kept.append((number[ends[0]], number[ends[1]], label, score))
     first, second, darker, weight = zip(*kept, strict=True) if kept else ((), (), (), ())
