@@ -23,9 +23,20 @@ def mit(tmp_path: Path) -> Path:
 
 def test_objects_are_found_by_their_files_and_splits_by_their_names(mit: Path) -> None:
     assert MitBenchmark(mit).ids == ["apple", "cup2", "mine"]
-    assert MitBenchmark(mit, "train").ids == ["apple"]
-    assert MitBenchmark(mit, "test").ids == ["cup2"]
+    assert MitBenchmark(mit, "train").ids == sorted(TRAIN)
+    assert MitBenchmark(mit, "test").ids == sorted(TEST)
     assert len({*TRAIN, *TEST}) == 20
+    assert MitBenchmark(mit / "notes", "test").ids == []
+
+
+def test_objects_that_lack_files_are_named_and_those_of_a_split_that_are_not_there_too(mit: Path) -> None:
+    (mit / "cup2" / "diffuse.png").unlink()
+    found = run_benchmark(MitBenchmark(mit), {"flat": "constant-reflectance"})["flat"]
+    assert list(found.outcomes) == ["apple", "mine"]
+    assert "cup2/diffuse.png" in found.skipped["cup2"]
+    test = run_benchmark(MitBenchmark(mit, "test"), {"flat": "constant-reflectance"})["flat"]
+    assert not test.outcomes
+    assert set(test.skipped) == set(TEST)
 
 
 def test_the_truth_is_perfect_and_constants_are_what_they_should_be(mit: Path) -> None:

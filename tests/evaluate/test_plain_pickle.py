@@ -11,7 +11,7 @@ import numpy as np
 import pytest
 
 from unlit.evaluate.array_file import ArrayFileError, read_array
-from unlit.evaluate.plain_pickle import UnsafePickleError, plain_pickle
+from unlit.evaluate.plain_pickle import UnsafePickleError, _encoded, plain_pickle
 
 PLAIN: list[Any] = [
     None,
@@ -138,6 +138,25 @@ def test_a_pickle_that_holds_itself_is_refused() -> None:
         plain_pickle(pickle.dumps(loop))
 
 
+def test_a_few_bytes_that_stand_for_more_than_memory_are_refused(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("unlit.evaluate.plain_pickle._MAX_ITEMS", 10_000)
+    bomb: list[Any] = [1]
+    for _ in range(30):
+        bomb = [bomb] * 10
+    with pytest.raises(UnsafePickleError, match="holds too much"):
+        plain_pickle(pickle.dumps(bomb))
+    assert len(plain_pickle(pickle.dumps(list(range(9000))))) == 9000
+
+
+def test_a_pickle_cannot_change_what_it_names() -> None:
+    # A state of two parts sets attributes, such as a function's defaults: of ours, for as long as the process lives.
+    change = b"\x80\x02c_codecs\nencode\nN}X\x0c\x00\x00\x00__defaults__X\x04\x00\x00\x00evil\x85s\x86b."
+    before = _encoded.__defaults__
+    with pytest.raises(UnsafePickleError, match="changes what it names"):
+        plain_pickle(change)
+    assert _encoded.__defaults__ == before
+
+
 @pytest.mark.parametrize("order", ["C", "F"])
 def test_array_files_are_read_as_numpy_does(tmp_path: Path, order: Any) -> None:
     array = np.asarray(np.random.default_rng(0).random((4, 5)), order=order)
@@ -157,7 +176,15 @@ def test_what_is_no_array_file_is_named(tmp_path: Path) -> None:
     np.savez(tmp_path / "two.npz", a=np.arange(2), b=np.arange(3))
     (tmp_path / "text.npy").write_text("hello")
     (tmp_path / "text.npz").write_text("hello")
-    for name, said in (("short.npy", "cut short"), ("two.npz", "2 arrays"), ("text.npy", ""), ("text.npz", "")):
+    whole = (tmp_path / "short.npy").read_bytes()
+    (tmp_path / "head.npy").write_bytes(whole[:10] + b"{'descr': ((((((" + whole[26:])
+    for name, said in (
+        ("head.npy", ""),
+        ("short.npy", "cut short"),
+        ("two.npz", "2 arrays"),
+        ("text.npy", ""),
+        ("text.npz", ""),
+    ):
         with pytest.raises(ArrayFileError, match=rf"{name}: cannot be read.*{said}"):
             read_array(tmp_path / name)
     with pytest.raises(ArrayFileError, match=r"missing\.npy.*No such file"):

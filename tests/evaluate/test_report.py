@@ -14,7 +14,7 @@ from unlit.evaluate.benchmark import Benchmark
 from unlit.evaluate.opening import Name, open_benchmark
 from unlit.evaluate.plot import COLORS, Axis, write_plot
 from unlit.evaluate.published import PUBLISHED
-from unlit.evaluate.report import Heading, commit, file_name, write_report
+from unlit.evaluate.report import Heading, commit, file_names, write_report
 from unlit.evaluate.running import MethodResult, run_benchmark
 from unlit.evaluate.sets import made_here, write_set
 from unlit.image_io import write_image
@@ -199,9 +199,27 @@ def test_axes_have_round_marks(low: float, high: float, ticks: list[float]) -> N
 
 
 def test_names_of_methods_become_names_of_files() -> None:
-    assert file_name("a/b c") == "a-b-c"
-    assert file_name("../..") == "-.."
-    assert file_name("...") == "method"
+    assert file_names(["a/b c"]) == ["a-b-c"]
+    assert file_names(["../..", "..."]) == ["-..", "method"]
+    assert file_names(["a b", "a-b", "A B", "a/b"]) == ["a-b", "a-b-2", "A-B-3", "a-b-4"]
+    assert len(file_names(["x" * 300])[0]) < 200
+
+
+def test_a_report_appears_whole_and_one_that_fails_leaves_the_earlier_one(
+    sets: dict[str, Path], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    benchmark, results = run("iiw", sets, tmp_path / "out")
+    before = {p.name: p.read_bytes() for p in (tmp_path / "out").iterdir()}
+
+    def full(*_: object) -> list[str]:
+        raise OSError(28, "No space left on device")
+
+    monkeypatch.setattr("unlit.evaluate.report.write_curves", full)
+    for place in ("out", "new"):
+        with pytest.raises(OSError, match="No space"):
+            write_report(tmp_path / place, benchmark, results, Heading("another command", "abc123"))
+    assert {p.name: p.read_bytes() for p in (tmp_path / "out").iterdir()} == before
+    assert not list((tmp_path / "new").iterdir())
 
 
 def test_the_commit_is_that_of_unlit_itself(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -211,3 +229,9 @@ def test_the_commit_is_that_of_unlit_itself(monkeypatch: pytest.MonkeyPatch) -> 
     assert commit()
     monkeypatch.setenv("PATH", "")
     assert commit().startswith("unlit ")
+
+
+@pytest.mark.parametrize("ratio", [1.0, float("nan"), float("inf"), 1e300])
+def test_thresholds_that_cannot_be_are_refused(ratio: float, sets: dict[str, Path]) -> None:
+    with pytest.raises(ValueError, match=r"largest ratio must be .*; take 8 or 64"):
+        open_benchmark("saw", sets["saw"], largest_ratio=ratio)

@@ -121,6 +121,7 @@ def test_results_are_checked_before_they_are_scored(light: np.ndarray) -> None:
         (Split(light[:3], light), "8 x 3 pixels, the picture 8 x 6.*--resize"),
         (Split(bad, light), "reflectance has values that are NaN"),
         (Split(light, np.where(bad > 0.5, np.inf, 1.0)), "shading has values"),
+        (Split(1e200 * light.astype(np.float64), light), "reflectance has values that .* beyond 1e\\+30"),
         (Split(light.astype(int), light), "int64"),
         (Split(light[..., :2], light), "2 channels"),
         (Split(light[0, 0], light), "shape"),
@@ -154,6 +155,8 @@ def test_methods_are_known_by_what_they_are_called(tmp_path: Path) -> None:
     assert method_of(str(tmp_path / "results"), encoding="srgb") == ResultsFolder(tmp_path / "results", "srgb")
     with pytest.raises(ValueError, match=r"nothing: is no method.*retinex-color"):
         method_of("nothing")
+    with pytest.raises(ValueError, match="is no method"):
+        method_of("x" * 5000)
 
 
 def test_methods_have_names_of_their_own(tmp_path: Path) -> None:
@@ -165,6 +168,11 @@ def test_methods_have_names_of_their_own(tmp_path: Path) -> None:
         "a": a,
         "mine": other,
     }
+    (tmp_path / "a=b").mkdir()
+    assert named_methods([f"mine={tmp_path / 'a=b'}"]) == {"mine": str(tmp_path / "a=b")}
+    assert named_methods([str(tmp_path / "a=b")]) == {"a=b": str(tmp_path / "a=b")}
+    with pytest.raises(ValueError, match=r"called xxx.*300 letters; give at most"):
+        named_methods([f"{'x' * 300}=bell"])
     with pytest.raises(ValueError, match="two methods are called a"):
         named_methods([a, other])
     with pytest.raises(ValueError, match="no method"):

@@ -94,6 +94,12 @@ def test_an_empty_set_and_an_unknown_method_are_refused_before_any_work(tmp_path
         run_benchmark(IiwBenchmark(tmp_path / "empty"), {"a": "retinex-color"})
     with pytest.raises(ValueError, match="no method"):
         run_benchmark(IiwBenchmark(iiw), {"a": "retinex-colour"})
+    (tmp_path / "weights.safetensors").write_text("no weights")
+    with pytest.raises(ValueError, match=r"weights\.safetensors: is damaged"):
+        run_benchmark(IiwBenchmark(iiw), {"a": str(tmp_path / "weights.safetensors")})
+    for processes in (0, -1, 10**9):
+        with pytest.raises(ValueError, match="processes cannot be"):
+            run_benchmark(IiwBenchmark(iiw), {"a": "constant-shading"}, processes=processes)
 
 
 def test_whatever_a_method_raises_is_the_reason_for_skipping(iiw: Path) -> None:

@@ -1,11 +1,14 @@
 from __future__ import annotations
 
+import json
 from pathlib import Path
 
 import numpy as np
 import pytest
+import torch
 
 from tests.reference import sequences as reference
+from unlit.data.sequence import Sequence, save_sequence
 from unlit.evaluate.benchmark import Split
 from unlit.evaluate.methods import method_of
 from unlit.evaluate.running import run_benchmark
@@ -111,3 +114,15 @@ def test_a_method_of_sequences_is_given_the_sequence(views: Path) -> None:
     assert split.reflectance is not None
     assert split.shading is not None
     np.testing.assert_allclose(split.reflectance * split.shading, read.pictures[1].image, rtol=1e-4, atol=1e-6)
+
+
+def test_a_sequence_with_nothing_valid_at_its_size_says_so(tmp_path: Path) -> None:
+    frames = torch.rand(3, 3, 8, 9)
+    mask = torch.zeros(3, 1, 8, 9, dtype=torch.bool)
+    mask[:, 0, 2, 3] = True
+    save_sequence(Sequence(frames, mask, "dark"), tmp_path / "data" / "dark")
+    (tmp_path / "data" / "dataset.json").write_text(
+        json.dumps({"version": 1, "sequences": [{"name": "dark", "folder": "dark", "split": "test"}]})
+    )
+    with pytest.raises(ValueError, match="dark: fewer than two of its frames have anything valid"):
+        SequencesBenchmark(tmp_path / "data", size=4).read("dark")

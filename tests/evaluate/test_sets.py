@@ -107,3 +107,23 @@ def test_what_cannot_be_made_is_named(tmp_path: Path) -> None:
     (world / "b" / "truth" / "reflectance.exr").unlink()
     with pytest.raises(ValueError, match="no picture could be made"):
         write_set("iiw", world, tmp_path / "other")
+
+
+def test_a_set_appears_whole_or_not_at_all(world: Path, tmp_path: Path) -> None:
+    def stop(done: int, _: int) -> None:
+        if done == 2:
+            raise KeyboardInterrupt
+
+    with pytest.raises(KeyboardInterrupt):
+        write_set("iiw", world, tmp_path / "iiw", progress=stop)
+    assert not list(tmp_path.iterdir())
+    write_set("iiw", world, tmp_path / "iiw")
+    assert [p.name for p in tmp_path.iterdir()] == ["iiw"]
+
+
+def test_wrong_seeds_and_places_are_refused(world: Path, tmp_path: Path) -> None:
+    with pytest.raises(ValueError, match="seed cannot be -1; give 0 or more"):
+        write_set("iiw", world, tmp_path / "iiw", seed=-1)
+    (tmp_path / "file").write_text("")
+    with pytest.raises(ValueError, match=r"cannot be written to .* choose another place"):
+        write_set("iiw", world, tmp_path / "file" / "iiw")

@@ -11,6 +11,7 @@ from unlit.evaluate.benchmark import Outcome, Split
 from unlit.evaluate.mit import mean_scores, mit_scores
 from unlit.evaluate.points import point_pairs, true_comparisons
 from unlit.evaluate.worlds import WorldsBenchmark
+from unlit.image_io import read_image, write_image
 
 
 @pytest.fixture(scope="module")
@@ -131,3 +132,18 @@ def test_what_the_truth_says_of_two_points() -> None:
     assert said.darker.tolist() == [1, 0, 0]
     assert true_comparisons(reflectance, places[1:2], places[:1], 0.1).darker.tolist() == [2]
     assert said.weight.tolist() == [1, 1, 1]
+
+
+def test_what_the_files_have_clipped_is_not_scored(tmp_path: Path) -> None:
+    """A lamp's frame is white where its light went beyond: the mixture is too dark there, and the truth is not."""
+    folder = write_world(tmp_path / "w", ("a",))
+    before = WorldsBenchmark(folder).read("a").truth.mask
+    white = (slice(20, 24), slice(40, 60))  # more than the brightest hundredth
+    for path in (folder / "a" / "frames").iterdir():
+        pixels = read_image(path, encoding="linear").pixels.copy()
+        pixels[white] = 1
+        write_image(path, pixels, encoding="linear")
+    after = WorldsBenchmark(folder).read("a").truth.mask
+    assert before[white].mean() > 0.8
+    assert not after[white].any()
+    assert after.sum() > before.sum() - 2 * after[white].size

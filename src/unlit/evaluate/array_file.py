@@ -15,7 +15,7 @@ import numpy as np
 from numpy.lib import format as npy
 from numpy.typing import NDArray
 
-from unlit.evaluate.plain_pickle import UnsafePickleError, plain_pickle, plain_pickle_of_array
+from unlit.evaluate.plain_pickle import plain_pickle, plain_pickle_of_array
 
 MAX_VALUES = 200_000_000
 """Larger arrays are refused: a head of a few bytes can promise any size."""
@@ -38,8 +38,8 @@ def read_array(path: Path, name: str | None = None) -> NDArray[Any]:
         if isinstance(found, dict):
             found = _chosen(found, name)
         array = found if isinstance(found, np.ndarray) else np.asarray(found)
-    except (OSError, EOFError, zipfile.BadZipFile, UnsafePickleError, ValueError, KeyError, MemoryError) as error:
-        wrong = error.strerror if isinstance(error, OSError) else str(error)
+    except Exception as error:  # NumPy, zipfile and zlib have many ways of saying that a file is damaged
+        wrong = (error.strerror if isinstance(error, OSError) else str(error)) or type(error).__name__
         raise ArrayFileError(f"{path}: cannot be read ({wrong}); copy or download it again") from error
     return array
 

@@ -14,6 +14,9 @@ from numpy.typing import NDArray
 
 from unlit.evaluate.resizing import resized
 
+BRIGHTEST = 1e30
+"""Of results: what lies beyond cannot be squared, and is no light."""
+
 Part = Literal["reflectance", "shading"]
 Values = NDArray[np.floating[Any]]
 
@@ -144,6 +147,7 @@ def _checked_part(values: Values, picture: Picture, name: str, size: tuple[int, 
         sizes = f"{values.shape[1]} x {values.shape[0]} pixels, the picture {size[1]} x {size[0]}"
         raise ValueError(f"{picture.id}: the {name} has {sizes}; give it at the picture's size, or say --resize")
     valid = slice(None) if picture.mask is None or values.shape[:2] != size else picture.mask
-    if not np.isfinite(values[valid]).all():
-        raise ValueError(f"{picture.id}: the {name} has values that are NaN or infinite; repair the result")
+    if not (np.abs(values[valid]) <= BRIGHTEST).all():
+        wrong = f"values that are NaN, infinite or beyond {BRIGHTEST:g}"
+        raise ValueError(f"{picture.id}: the {name} has {wrong}; repair the result")
     return resized(values, size)

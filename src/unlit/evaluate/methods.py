@@ -22,6 +22,8 @@ if TYPE_CHECKING:
 
 SOLVED = "sequence"
 """The project's own way of decomposing a whole sequence without a network."""
+LONGEST_NAME = 100
+"""Of a method, in letters: files are called by it."""
 DEFAULT = "default"
 """The model that comes with the package."""
 
@@ -83,6 +85,10 @@ class NetworkMethod:
 
         return Predictor(self.weights, device=self.device)
 
+    def load(self) -> None:
+        """Read the weights; ValueError where they are none."""
+        _ = self._predictor
+
     def __call__(self, picture: Picture) -> Split:
         """Decompose a picture; what the mask leaves out is given as transparent."""
         pixels = picture.image
@@ -103,7 +109,7 @@ def method_of(
 
     `encoding` is that of results in folders, `parts` what is wanted of them, `device` where a network works.
     """
-    path = Path(stated)
+    path = Path(stated) if _is_there(stated) else None
     if stated in BASELINES:
         return BaselineMethod(stated)
     if stated in SEQUENCE_BASELINES:
@@ -112,14 +118,20 @@ def method_of(
         return SolvedMethod()
     if stated == DEFAULT:
         return NetworkMethod(None, device)
-    if (path / "weights.safetensors").is_file():
+    if path is not None and (path / "weights.safetensors").is_file():
         return NetworkMethod(path / "weights.safetensors", device)
-    if path.is_dir():
-        return ResultsFolder(path, encoding, parts)
-    if path.is_file():
-        return NetworkMethod(path, device)
+    if path is not None:
+        return ResultsFolder(path, encoding, parts) if path.is_dir() else NetworkMethod(path, device)
     known = ", ".join([DEFAULT, *BASELINES, *SEQUENCE_BASELINES, SOLVED])
     raise ValueError(f"{stated}: is no method; give a file of weights, a folder of results, or one of {known}")
+
+
+def _is_there(text: str) -> bool:
+    """Return whether `text` is a path to something; one that is too long for a path is none."""
+    try:
+        return Path(text).exists()
+    except OSError:
+        return False
 
 
 def named_methods(stated: Sequence[str]) -> dict[str, str]:
@@ -130,8 +142,12 @@ def named_methods(stated: Sequence[str]) -> dict[str, str]:
     """
     names: dict[str, str] = {}
     for text in stated:
-        name, _, method = text.rpartition("=") if not Path(text).exists() else ("", "", text)
-        name = name or (Path(method).resolve().name if Path(method).exists() else method)
+        # The first "=" ends the name: a path may have others.
+        name, equals, method = ("", "", text) if _is_there(text) else text.partition("=")
+        name, method = (name, method) if equals else ("", text)
+        name = name or (Path(method).resolve().name if _is_there(method) else method)
+        if equals and len(name) > LONGEST_NAME:
+            raise ValueError(f"a method is called {name[:20]}..., {len(name)} letters; give at most {LONGEST_NAME}")
         if name in names:
             raise ValueError(f"two methods are called {name}; give one another name: --method NAME={method}")
         names[name] = method

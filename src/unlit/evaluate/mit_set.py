@@ -21,7 +21,7 @@ TEST = ("cup2", "deer", "frog2", "paper2", "pear", "potato", "raccoon", "sun", "
 
 @dataclass(frozen=True)
 class MitBenchmark:
-    """All objects of a folder, or those of a split that are there."""
+    """All objects of a folder, or the ten of a split, whether there or not."""
 
     folder: Path
     split: str = "all"
@@ -39,9 +39,13 @@ class MitBenchmark:
     @property
     def ids(self) -> list[str]:
         """The objects' names."""
-        found = sorted(p.parent.name for p in self.folder.glob("*/diffuse.png"))
+        # A folder that lacks a file is an object, too: it is named as damaged rather than left out without a word.
+        parts = ("diffuse", "reflectance", "shading")
+        found = {path.parent.name for part in parts for path in self.folder.glob(f"*/{part}.png")}
         chosen = {"train": TRAIN, "test": TEST}.get(self.split)
-        return found if chosen is None else [name for name in found if name in chosen]
+        if chosen is None:
+            return sorted(found)
+        return sorted(chosen) if found & set(chosen) else []
 
     def read(self, case_id: str) -> Case:
         """Read an object: its picture without highlights, its truth, and the ten lights for methods that want them."""

@@ -19,6 +19,8 @@ from numpy.typing import NDArray
 
 _KIND = re.compile(r"[?biufc]\d{0,2}|[SU]\d{1,6}|O\d?")
 _MAX_DEPTH = 100
+_MAX_ITEMS = 5_000_000
+"""In all containers together: a few bytes can name one list again and again, inside another and that inside a third."""
 
 
 class UnsafePickleError(ValueError):
@@ -127,17 +129,34 @@ _STAND_INS: dict[tuple[str, str], Callable[..., Any]] = {
 }
 
 
+class _StandIn:
+    """What a pickle gets to call: it cannot be changed by the pickle, as a function's defaults could be."""
+
+    __slots__ = ("_made",)
+
+    def __init__(self, made: Callable[..., Any]) -> None:
+        self._made = made
+
+    def __call__(self, *given: Any) -> Any:
+        return self._made(*given)
+
+    def __setstate__(self, state: Any) -> None:
+        raise UnsafePickleError("changes what it names")
+
+
 class _Reader(pickle.Unpickler):
     def find_class(self, module: str, name: str) -> Any:
         if (module, name) not in _STAND_INS:
             raise UnsafePickleError(f"names {module}.{name}")
-        return _STAND_INS[module, name]
+        made = _STAND_INS[module, name]
+        # NumPy's arrays are made by naming their class, which is ours then.
+        return made if isinstance(made, type) else _StandIn(made)
 
 
 def plain_pickle(content: bytes) -> Any:
     """Return what a pickle holds, if that is plain data; UnsafePickleError otherwise. Nothing it names is run."""
     try:
-        return _plain(_Reader(io.BytesIO(content), encoding="latin1").load(), 0)
+        return _Plain().of(_Reader(io.BytesIO(content), encoding="latin1").load(), 0)
     except UnsafePickleError:
         raise
     except Exception as error:  # a damaged pickle can raise nearly anything
@@ -152,27 +171,31 @@ def plain_pickle_of_array(content: bytes, shape: tuple[int, ...]) -> NDArray[Any
     return values
 
 
-def _plain(value: Any, depth: int) -> Any:
-    """Return `value` with arrays in place of their stand-ins."""
-    if depth > _MAX_DEPTH:
-        raise UnsafePickleError("holds itself, or is nested too deeply")
-    if isinstance(value, list | tuple | set | frozenset):
-        return type(value)(_plain(item, depth + 1) for item in value)
-    if isinstance(value, dict):
-        return {_plain(key, depth + 1): _plain(item, depth + 1) for key, item in value.items()}
-    if isinstance(value, _Array):
-        shape, order, values = value.restored()
-        return _shaped(values, shape, order, depth)
-    if value is None or isinstance(value, bool | int | float | complex | str | bytes | bytearray | np.generic):
-        return value
-    raise UnsafePickleError(f"holds a {type(value).__name__}")
+class _Plain:
+    """What was read, with arrays in place of their stand-ins."""
 
+    def __init__(self) -> None:
+        self.items = 0
 
-def _shaped(values: NDArray[Any] | list[Any], shape: tuple[int, ...], order: str, depth: int) -> NDArray[Any]:
-    """Return values as an array of `shape`, stored with rows (C) or columns (F) together."""
-    if isinstance(values, list):
-        flat = np.empty(len(values), object)
-        for k, item in enumerate(values):
-            flat[k] = _plain(item, depth + 1)
-        values = flat
-    return values.reshape(shape, order="F" if order == "F" else "C")
+    def of(self, value: Any, depth: int) -> Any:
+        self.items += 1
+        if depth > _MAX_DEPTH or self.items > _MAX_ITEMS:
+            raise UnsafePickleError("holds itself, is nested too deeply, or holds too much")
+        if isinstance(value, list | tuple | set | frozenset):
+            return type(value)(self.of(item, depth + 1) for item in value)
+        if isinstance(value, dict):
+            return {self.of(key, depth + 1): self.of(item, depth + 1) for key, item in value.items()}
+        if isinstance(value, _Array):
+            return self._array(*value.restored(), depth)
+        if value is None or isinstance(value, bool | int | float | complex | str | bytes | bytearray | np.generic):
+            return value
+        raise UnsafePickleError(f"holds a {type(value).__name__}")
+
+    def _array(self, shape: tuple[int, ...], order: str, values: NDArray[Any] | list[Any], depth: int) -> NDArray[Any]:
+        """Return values as an array of `shape`, stored with rows (C) or columns (F) together."""
+        if isinstance(values, list):
+            flat = np.empty(len(values), object)
+            for k, item in enumerate(values):
+                flat[k] = self.of(item, depth + 1)
+            values = flat
+        return values.reshape(shape, order="F" if order == "F" else "C")

@@ -10,9 +10,12 @@ from __future__ import annotations
 import csv
 import json
 import os
+import secrets
+import shutil
 import subprocess
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
+from itertools import count
 from pathlib import Path
 from typing import Any
 
@@ -20,6 +23,7 @@ import unlit
 from unlit.evaluate.benchmark import Benchmark
 from unlit.evaluate.bootstrap import DRAWS, LEVEL, SEED, bootstrap_intervals
 from unlit.evaluate.curves import write_curves
+from unlit.evaluate.methods import LONGEST_NAME
 from unlit.evaluate.report_text import Table, report_text
 from unlit.evaluate.running import SHOWN, MethodResult
 from unlit.evaluate.sheets import write_sheet
@@ -40,8 +44,26 @@ class Heading:
 def write_report(
     folder: Path, benchmark: Benchmark, results: Mapping[str, MethodResult], heading: Heading
 ) -> dict[str, Any]:
-    """Write all files of a report into `folder`, made if missing, and return what `report.json` holds."""
+    """Write all files of a report into `folder`, made if missing, and return what `report.json` holds.
+
+    They appear when all of them are written: what fails in between leaves an earlier report as it was.
+    """
     folder.mkdir(parents=True, exist_ok=True)
+    unfinished = folder / f".report.{secrets.token_hex(4)}"
+    try:
+        unfinished.mkdir()
+        record = _write_files(unfinished, benchmark, results, heading)
+        # The numbers come last: whoever finds them finds all that belongs to them.
+        for file in sorted(unfinished.iterdir(), key=lambda path: path.name == "report.json"):
+            file.replace(folder / file.name)
+    finally:
+        shutil.rmtree(unfinished, ignore_errors=True)
+    return record
+
+
+def _write_files(
+    folder: Path, benchmark: Benchmark, results: Mapping[str, MethodResult], heading: Heading
+) -> dict[str, Any]:
     record: dict[str, Any] = {
         "benchmark": benchmark.name,
         "command": heading.command,
@@ -91,20 +113,26 @@ def _write_images(path: Path, methods: Mapping[str, Any]) -> None:
 def _write_sheets(folder: Path, benchmark: Benchmark, results: Mapping[str, MethodResult]) -> dict[str, list[str]]:
     """Write the best and the worst cases of each method; where there are few, one sheet has them all."""
     written: dict[str, list[str]] = {}
-    for name, result in results.items():
+    for (name, result), stem in zip(results.items(), file_names(results), strict=True):
         rows = result.rows
         parts = {"all": rows} if len(rows) < 2 * SHOWN else {"best": rows[:SHOWN], "worst": rows[SHOWN:][::-1]}
         for part, chosen in parts.items():
             if chosen:
-                file = f"{file_name(name)}-{part}.png"
+                file = f"{stem}-{part}.png"
                 write_sheet(folder / file, f"{name}, {part}: {benchmark.main_key}", chosen)
                 written.setdefault(name, []).append(file)
     return written
 
 
-def file_name(name: str) -> str:
-    """Return a method's name with nothing in it that a file's may not have."""
-    return "".join(c if c.isalnum() or c in "-_." else "-" for c in name).lstrip(".") or "method"
+def file_names(names: Iterable[str]) -> list[str]:
+    """Return methods' names with nothing in them that a file's may not have, and no two alike."""
+    found: list[str] = []
+    for name in names:
+        plain = "".join(c if c.isalnum() or c in "-_." else "-" for c in name).lstrip(".")[:LONGEST_NAME] or "method"
+        taken = {file.casefold() for file in found}  # some systems do not tell large letters from small ones
+        more = (plain if k == 1 else f"{plain}-{k}" for k in count(1))
+        found.append(next(file for file in more if file.casefold() not in taken))
+    return found
 
 
 def commit() -> str:

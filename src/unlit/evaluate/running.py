@@ -17,12 +17,14 @@ import numpy as np
 from numpy.typing import NDArray
 
 from unlit.evaluate.benchmark import Benchmark, Case, Method, Outcome, Split, checked_split
-from unlit.evaluate.methods import method_of
+from unlit.evaluate.methods import NetworkMethod, method_of
 from unlit.evaluate.results_folder import ResultEncoding
 from unlit.evaluate.thumbnail import Row, row_of
 
 SHOWN = 4
 """So many of the best and of the worst cases are kept to be looked at."""
+
+MOST_PROCESSES = 1024
 
 Progress = Callable[[int, int], None]
 
@@ -102,8 +104,12 @@ def run_benchmark(
     `methods` are as the command line has them (`methods.py`). ValueError where one is none, or where the set is empty.
     """
     settings = settings or RunSettings()
+    if not 1 <= processes <= MOST_PROCESSES:
+        raise ValueError(f"{processes} processes cannot be; give 1, or as many as there are cores")
     for stated in methods.values():
-        method_of(stated, encoding=settings.encoding, device=settings.device)
+        method = method_of(stated, encoding=settings.encoding, device=settings.device)
+        if isinstance(method, NetworkMethod):
+            method.load()  # a file that is no network is better known now than said of every picture
     if settings.resize and not benchmark.resizes:
         raise ValueError(f"{benchmark.name}: its protocol knows no resizing; leave --resize out")
     ids = list(benchmark.ids)

@@ -120,6 +120,8 @@ class SequencesBenchmark:
         pictures = tuple(
             Picture(f"{case_id}/{name}", light[k], valid[k], light) for k, name in enumerate(names) if valid[k].any()
         )
+        if len(pictures) < 2:
+            raise ValueError(f"{case_id}: fewer than two of its frames have anything valid; check the masks")
         return Case(case_id, pictures, None)
 
     def score(self, case: Case, splits: Sequence[Split]) -> Outcome:

@@ -8,6 +8,8 @@ folder says so, and every report repeats it.
 from __future__ import annotations
 
 import json
+import secrets
+import shutil
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any, Literal, get_args
@@ -47,15 +49,40 @@ def write_set(
 ) -> dict[str, str]:
     """Make a set of `kind` in `out`, a new or empty folder, from a dataset with truth, and return what was left out.
 
+    It appears whole or not at all: half of one would not say that unlit made it.
     Photographs are numbered from 1 in the dataset's order. ValueError where none can be made.
     """
     if kind not in get_args(Kind):
         raise ValueError(f"a set cannot be {kind!r}; choose iiw or saw")
+    if seed < 0:
+        raise ValueError(f"the seed cannot be {seed}; give 0 or more")
     if out.exists() and (not out.is_dir() or any(out.iterdir())):
         raise ValueError(f"{out}: is not an empty folder; choose another place for the set")
     benchmark = WorldsBenchmark(data)
-    names, skipped, numbers = benchmark.ids, dict[str, str](), list[int]()
-    out.mkdir(parents=True, exist_ok=True)
+    names = benchmark.ids
+    unfinished = out.resolve().with_name(f".{out.resolve().name}.{secrets.token_hex(4)}")
+    try:
+        unfinished.mkdir(parents=True)
+    except OSError as error:
+        raise ValueError(f"{out}: cannot be written to ({error.strerror}); choose another place for the set") from error
+    try:
+        skipped = _write_pictures(unfinished, kind, benchmark, names, seed, progress)
+        unfinished.rename(out.resolve())
+    finally:
+        shutil.rmtree(unfinished, ignore_errors=True)
+    return skipped
+
+
+def _write_pictures(
+    out: Path,
+    kind: Kind,
+    benchmark: WorldsBenchmark,
+    names: list[str],
+    seed: int,
+    progress: Callable[[int, int], None] | None,
+) -> dict[str, str]:
+    """Write all files of a set into `out`, and return what was left out."""
+    skipped, numbers = dict[str, str](), list[int]()
     for k, name in enumerate(names, 1):
         try:
             case = benchmark.read(name)
@@ -67,7 +94,7 @@ def write_set(
         if progress:
             progress(k, len(names))
     if not numbers:
-        raise ValueError(f"{data}: no picture could be made ({next(iter(skipped.values()), 'it is empty')})")
+        raise ValueError(f"{benchmark.place}: no picture could be made ({next(iter(skipped.values()), 'it is empty')})")
     if kind == "saw":
         _write_splits(out, numbers)
     mark = {"kind": kind, "comparable": False, "note": _NOTE.format(kind=kind.upper()), "seed": seed}

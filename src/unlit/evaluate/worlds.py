@@ -113,6 +113,10 @@ def true_whdr_scores(reflectance: Values, truth: WorldTruth, seed: int) -> dict[
 
 def world_picture(item: Item) -> tuple[Picture, WorldTruth]:
     """Return the picture of a sequence and what is known of it; ValueError where too little is."""
+    from unlit.data.sizing import unclipped
+
+    # What a file has clipped is no longer what its light would make: the sum of lamps would be too dark there.
+    item = unclipped(item)
     sequence, truth = item.sequence, item.truth
     if truth is None or truth.reflectance is None or truth.shading is None or truth.shading_valid is None:
         raise ValueError(f"{sequence.name}: its true reflectance and shading are not both known; give both in truth/")
