@@ -40,7 +40,7 @@ class ModelSettings:
     """The network."""
 
     network: Literal["unet", "compact"] = "unet"
-    """The paper's, or a smaller one that works at full size."""
+    """The paper's, or a smaller one."""
     width: float = 1.0
     """Scales the number of channels; 1 is the network's own."""
     gray_shading: bool = False
