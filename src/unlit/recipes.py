@@ -115,7 +115,7 @@ def default() -> Config:
         recipe="default",
         data=DataSettings(window=224, frames=4, memory_gb=64),
         augment=AugmentSettings(
-            rotation=8.0, zoom=(0.9, 2.0), mixtures=0.8, light_color=0.7, camera=0.7, exposure=1.2, contrast=0.1
+            rotation=8.0, zoom=(0.9, 2.0), mixtures=0.8, light_color=0.5, camera=0.7, exposure=1.2, contrast=0.1
         ),
         model=ModelSettings(network="compact"),
         energy=EnergySettings(reconstruction=0.0, consistency=0.0, reflectance=0.0, shading=0.0, scale=0.0),
