@@ -66,6 +66,8 @@ class VideoFrame:
     """Seconds, as the file states it."""
     pixels_srgb: NDArray[Any]
     """(h, w, 3), upright; uint8, or uint16 over its whole range where the video has more than 8 bits."""
+    is_damaged: bool = False
+    """Whether the decoder made something up, for this frame or for one that it was coded from."""
 
 
 def video_info(path: str | os.PathLike[str]) -> VideoInfo:
@@ -95,12 +97,14 @@ def read_video(
         stream.thread_type = "AUTO" if threads != 1 else "NONE"
         stream.codec_context.thread_count = threads
         converter = _Converter(path, longest)
-        count, time = 0, None
+        count, time, is_damaged = 0, None, False
         for frame in _decoded(path, container, stream):
             if end is not None and count >= end:
                 return
+            # Frames are coded as changes of those before, so what is damaged stays so until one stands for itself.
+            is_damaged = frame.is_corrupt or (is_damaged and not frame.key_frame)
             if only is None or count in only:
-                yield VideoFrame(count, frame.time, converter.pixels_srgb(frame))
+                yield VideoFrame(count, frame.time, converter.pixels_srgb(frame), is_damaged)
             count, time = count + 1, frame.time
         _check_whole(path, info, count, time)
 

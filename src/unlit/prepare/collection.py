@@ -2,26 +2,23 @@
 
 from __future__ import annotations
 
-import multiprocessing
 import os
-import signal
-import sys
-import threading
-from collections.abc import Iterable, Iterator, Sequence
-from concurrent.futures import Future, ProcessPoolExecutor, as_completed
-from concurrent.futures.process import BrokenProcessPool
+from collections.abc import Generator, Iterable, Iterator, Sequence
+from contextlib import closing
 from dataclasses import dataclass, replace
 from functools import partial
 from pathlib import Path
-from typing import Any, Protocol
+from typing import Protocol
 
+from unlit.image_io import ImageError
 from unlit.masks.settings import KINDS
 from unlit.prepare.finding import Refusal, find_sources
 from unlit.prepare.fingerprint import fingerprint
-from unlit.prepare.index import Index
+from unlit.prepare.index import Index, place_of
 from unlit.prepare.pipeline import Job, Outcome, prepare_source
 from unlit.prepare.settings import PrepareSettings
-from unlit.prepare.source import Source
+from unlit.prepare.source import Source, printable
+from unlit.prepare.workers import ended_by_signals, in_processes
 from unlit.prepare.writing import relay_masks
 
 
@@ -82,21 +79,47 @@ def prepare(
         if place.is_dir() and out.resolve() == place.resolve():
             raise ValueError(f"{out}: holds the sources; choose another folder for the dataset")
     index = Index.opened(out)
-    with index.alone():
-        sources, refused = find_sources(places, settings)
+    with ended_by_signals(), index.alone():
+        sources, refused = find_sources(places, settings, out)
         jobs, done = _jobs(sources, index, settings, tuple(without), force, refused)
         listener.begin([job.source.name for job in jobs], len(done))
-        problems = [refusal.reason for refusal in refused]
+        problems = [printable(refusal.reason) for refusal in refused]
         problems += [text for source in done for text in _told_again(index, source)]
-        for job, outcome in _outcomes(jobs, listener, workers):
+        with closing(_outcomes(jobs, listener, workers)) as outcomes:  # whatever happens here, processes end
+            for job, outcome in outcomes:
+                outcome = _noted(index, job, outcome)
+                listener.finish(job.source.name, outcome)
+                problems += [outcome.refused] if outcome.refused else []
+                problems += outcome.warnings
+        problems += index.lost()
+        try:
+            index.divide(validation=validation, test=test)
+            for name in index.splits:
+                relay_masks(index.folder(name), without)
+            index.write_report()
+        except (OSError, ImageError) as error:
+            problems.append(_no_room(out, error))
+        return Result(index.report, len(index.splits), len(jobs), len(done), tuple(problems))
+
+
+def _no_room(out: Path, error: OSError | ImageError) -> str:
+    cause = error.__cause__ if isinstance(error, ImageError) else error
+    return f"{out}: cannot be written to ({getattr(cause, 'strerror', error)}); make room and run this again"
+
+
+def _noted(index: Index, job: Job, outcome: Outcome) -> Outcome:
+    """Write down what became of a source; where there is no room even for that, it was not prepared."""
+    try:
+        index.add(job.source, job.fingerprint, outcome)
+    except OSError as error:
+        index.take_back(job.source, outcome)
+        wrong = f"cannot be prepared ({index.out}: {error.strerror}); make room and run this again"
+        outcome = Outcome(refused=f"{printable(job.source.place)}: {wrong}")
+        try:
             index.add(job.source, job.fingerprint, outcome)
-            listener.finish(job.source.name, outcome)
-            problems += [outcome.refused] if outcome.refused else []
-            problems += outcome.warnings
-        index.divide(validation=validation, test=test)
-        for name in index.splits:
-            relay_masks(index.folder(name), without)
-        return Result(index.write_report(), len(index.splits), len(jobs), len(done), tuple(problems))
+        except OSError as again:
+            raise ValueError(_no_room(index.out, again)) from again
+    return outcome
 
 
 def _check_shares(validation: float, test: float) -> None:
@@ -121,7 +144,9 @@ def _jobs(
     """Return what is to be done, and the sources for which that is nothing."""
     jobs: list[Job] = []
     done: list[Source] = []
-    for source in _apart_from(sources, index):
+    sources = list(_apart_from(sources, index))
+    taken = _taken(sources, index)
+    for source in sources:
         try:
             stamp = fingerprint(source, settings)
         except OSError as error:
@@ -131,25 +156,31 @@ def _jobs(
         if not force and index.is_done(source, stamp):
             done.append(source)
         else:
-            jobs.append(Job(source, index.out, settings, without, stamp))
+            others = frozenset(name for name, owner in taken.items() if owner != source.name)
+            jobs.append(Job(source, index.out, settings, without, stamp, others))
     return jobs, done
+
+
+def _taken(sources: list[Source], index: Index) -> dict[str, str]:
+    """Return which source each name belongs to, in lower case: its own, and those of its sequences."""
+    of_sequences = {name.lower(): entry.name for entry in index.entries.values() for name in entry.sequences}
+    return of_sequences | {name.lower(): name for name in [*index.entries, *(source.name for source in sources)]}
 
 
 def _apart_from(sources: list[Source], index: Index) -> Iterator[Source]:
     """Yield the sources, renamed where another run gave the name to another place."""
-    taken = {entry.name.lower(): entry.place for entry in index.entries.values()}
+    owners = {name: index.entries[owner].place for name, owner in _taken([], index).items()}
+    names = {entry.place: entry.name for entry in index.entries.values()}
     for source in sources:
-        name, k = source.name, 2
-        while taken.get(name.lower(), str(source.place.resolve())) not in (
-            str(source.place.resolve()),
-            str(source.place),
-        ):
+        place = place_of(source)
+        name, k = names.get(place, source.name), 2
+        while owners.get(name.lower(), place) != place:
             name, k = f"{source.name}-{k}", k + 1
-        taken[name.lower()] = str(source.place.resolve())
+        owners[name.lower()] = place
         yield replace(source, name=name)
 
 
-def _outcomes(jobs: list[Job], listener: Listener, workers: int | None) -> Iterator[tuple[Job, Outcome]]:
+def _outcomes(jobs: list[Job], listener: Listener, workers: int | None) -> Generator[tuple[Job, Outcome], None, None]:
     """Yield each job's outcome as it comes."""
     cores = len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
     count = min(workers or cores, len(jobs))
@@ -159,65 +190,4 @@ def _outcomes(jobs: list[Job], listener: Listener, workers: int | None) -> Itera
             threaded = replace(job, threads=min(cores, 8))  # more would wait for one another
             yield job, prepare_source(threaded, partial(listener.update, name))
         return
-    context = multiprocessing.get_context("spawn")  # a forked process would share locks that threads may hold
-    told = context.Queue()
-    teller = threading.Thread(target=_pass_on, args=(told, listener), daemon=True)
-    teller.start()
-    pool = ProcessPoolExecutor(count, context, _start, (told,))
-    try:
-        futures: dict[Future[Outcome], Job] = {pool.submit(_in_process, job): job for job in jobs}
-        for future in as_completed(futures):
-            yield futures[future], _result(future, futures[future])
-        pool.shutdown()
-    finally:
-        _end(pool)
-        told.put(None)
-        teller.join()
-
-
-def _result(future: Future[Outcome], job: Job) -> Outcome:
-    try:
-        return future.result()
-    except BrokenProcessPool:
-        wrong = "the process that prepared it was ended from outside, perhaps for want of memory"
-        return Outcome(refused=f"{job.source.place}: {wrong}; try again with --workers 1")
-
-
-_told: Any = None
-"""In a worker process: where to tell how it goes."""
-
-
-def _start(told: Any) -> None:
-    global _told  # a process of the pool is set up once, before its first job
-    _told = told
-    told.cancel_join_thread()  # nobody may be listening any more when this process ends
-    # Ctrl-C reaches all processes of a terminal: the first tells the others to end. Ending is an exception here, so
-    # that what is half-written is removed.
-    signal.signal(signal.SIGINT, signal.SIG_IGN)
-    signal.signal(signal.SIGTERM, lambda *_: sys.exit(1))
-
-
-def _in_process(job: Job) -> Outcome:
-    name = job.source.name
-    try:
-        return prepare_source(job, lambda done, total, what: _told.put((name, done, total, what)))
-    except SystemExit:  # what was half-written is removed by now; the pool would take this for a result, and go on
-        os._exit(1)
-
-
-def _pass_on(told: Any, listener: Listener) -> None:
-    while (news := told.get()) is not None:
-        listener.update(*news)
-
-
-def _end(pool: ProcessPoolExecutor) -> None:
-    """End a pool's processes at once, where they have not ended by themselves."""
-    running = list((pool._processes or {}).values())  # there is no public way before Python 3.14
-    pool.shutdown(wait=False, cancel_futures=True)
-    for process in running:
-        if process.is_alive():
-            process.terminate()
-    for process in running:
-        process.join(10)
-        if process.is_alive():
-            process.kill()
+    yield from in_processes(jobs, count, listener.update)

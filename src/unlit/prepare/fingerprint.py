@@ -6,6 +6,7 @@ import hashlib
 import json
 import os
 from dataclasses import asdict
+from pathlib import Path
 
 from unlit.prepare.settings import PrepareSettings
 from unlit.prepare.source import Source, hand_place
@@ -25,7 +26,12 @@ def fingerprint(source: Source, settings: PrepareSettings) -> str:
         stamps.append([os.fsencode(path.name).hex(), stated.st_size, stated.st_mtime_ns])
     if settings.by_hand is not None:
         place = hand_place(source, settings.by_hand)
-        drawn = [place] if place.is_file() else sorted(path for path in place.rglob("*") if path.is_file())
+        drawn = [] if place is None else _files(place)
         stamps += [[str(path), path.stat().st_size, path.stat().st_mtime_ns] for path in drawn]
     content = json.dumps([METHOD, stamps, asdict(settings)], sort_keys=True, default=str)
     return hashlib.sha256(content.encode()).hexdigest()[:16]
+
+
+def _files(place: Path) -> list[Path]:
+    """Return a file, or those of a folder; folders inside it are for other sources."""
+    return [place] if place.is_file() else sorted(path for path in place.iterdir() if path.is_file())

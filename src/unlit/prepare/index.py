@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 import fcntl
+import io
 import json
-import os
 import shutil
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -17,7 +17,7 @@ import numpy as np
 from unlit.prepare.camera import cameras, splits
 from unlit.prepare.pipeline import Outcome
 from unlit.prepare.report import page
-from unlit.prepare.source import Source
+from unlit.prepare.source import Source, printable
 from unlit.prepare.writing import VERSION, clear_leftovers, write_json, write_text
 
 if TYPE_CHECKING:
@@ -25,6 +25,11 @@ if TYPE_CHECKING:
 
 _KEPT = ".prepared"
 """Folder for sections of the report and fields of views."""
+
+
+def place_of(source: Source) -> str:
+    """Return where a source lies, from wherever it was named, as it is written down."""
+    return printable(source.place.resolve())
 
 
 @dataclass(frozen=True)
@@ -118,7 +123,7 @@ class Index:
         write_text(self._section(source.name), outcome.section)
         self.entries[source.name] = Entry(
             source.name,
-            os.fsdecode(os.fsencode(source.place)),
+            place_of(source),
             fingerprint,
             outcome.sequences,
             outcome.counts,
@@ -129,6 +134,25 @@ class Index:
         self.write()
         for name in set(before.sequences if before else ()) - set(outcome.sequences):
             shutil.rmtree(self.folder(name), ignore_errors=True)
+
+    def take_back(self, source: Source, outcome: Outcome) -> None:
+        """Remove what was made of a source and could not be noted."""
+        for name in outcome.sequences:
+            shutil.rmtree(self.folder(name), ignore_errors=True)
+            (self.out / _KEPT / f"{name}.npy").unlink(missing_ok=True)
+        self._section(source.name).unlink(missing_ok=True)
+        self.entries.pop(source.name, None)
+
+    def lost(self) -> list[str]:
+        """Forget sequences that somebody removed, and return a line for each source that had them."""
+        lines = []
+        for entry in list(self.entries.values()):
+            there = tuple(name for name in entry.sequences if (self.folder(name) / "sequence.json").is_file())
+            if len(there) < len(entry.sequences):
+                gone = ", ".join(sorted(set(entry.sequences) - set(there)))
+                lines.append(f"{entry.place}: {gone} of it is gone from the dataset; give it again to prepare it anew")
+                self.entries[entry.name] = replace(entry, sequences=there, fingerprint="")
+        return lines
 
     def divide(self, *, validation: float, test: float) -> None:
         """Say of every sequence which camera it comes from and what it is for."""
@@ -155,23 +179,26 @@ class Index:
         sources = [asdict(entry) for entry in self.entries.values()]
         write_json(self.out / "dataset.json", {"version": VERSION, "sequences": sequences, "sources": sources})
 
-    def write_report(self) -> Path:
-        """Write the report page and return where it lies."""
+    @property
+    def report(self) -> Path:
+        """Where the report page lies."""
+        return self.out / "report.html"
+
+    def write_report(self) -> None:
+        """Write the report page."""
         sections = [
             self._section(name).read_text(encoding="utf-8") for name in self.entries if self._section(name).is_file()
         ]
         sources: list[dict[str, Any]] = [asdict(entry) for entry in self.entries.values()]
-        path = self.out / "report.html"
-        write_text(path, page(f"Prepared: {self.out.name}", sources, sections, self.splits))
-        return path
+        write_text(self.report, page(f"Prepared: {self.out.name}", sources, sections, self.splits))
 
     def _section(self, source: str) -> Path:
         return self.out / _KEPT / f"{source}.html"
 
     def _save_field(self, name: str, packed: NDArray[np.int8]) -> None:
-        path = self.out / _KEPT / f"{name}.npy"
-        with path.open("wb") as file:
-            np.save(file, packed, allow_pickle=False)
+        content = io.BytesIO()  # on a full disk np.save does not say why it failed
+        np.save(content, packed, allow_pickle=False)
+        (self.out / _KEPT / f"{name}.npy").write_bytes(content.getvalue())
 
     def _load_field(self, name: str) -> NDArray[np.int8] | None:
         try:

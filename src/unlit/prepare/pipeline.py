@@ -6,7 +6,10 @@ memory depends on how many frames are kept and how large they are, not on how lo
 
 from __future__ import annotations
 
+import itertools
+import traceback
 from collections.abc import Callable, Iterator
+from contextlib import ExitStack
 from dataclasses import asdict, dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -28,6 +31,7 @@ from unlit.prepare.source import (
     count_estimate,
     full_frames,
     hand_place,
+    printable,
     small_frames,
 )
 from unlit.prepare.view import Seen, Watcher
@@ -54,6 +58,8 @@ class Job:
     without: tuple[str, ...] = ()
     """Kinds of masks that are made but do not count."""
     fingerprint: str = ""
+    taken: frozenset[str] = frozenset()
+    """Names in lower case that other sources and their sequences have."""
     threads: int = 1
     """For a source that is prepared alone: decoding, placing and writing use as many."""
 
@@ -78,7 +84,13 @@ class Outcome:
 
 
 def prepare_source(job: Job, progress: Progress) -> Outcome:
-    """Prepare one source; what goes wrong with it is told in the outcome."""
+    """Prepare one source; what goes wrong with it is told in the outcome, in one line each."""
+    outcome = _prepared(job, progress)
+    refused = None if outcome.refused is None else printable(outcome.refused)
+    return replace(outcome, refused=refused, warnings=tuple(map(printable, outcome.warnings)))
+
+
+def _prepared(job: Job, progress: Progress) -> Outcome:
     warnings: list[str] = []
     try:
         watcher, unreadable = _watched(job, progress, warnings)
@@ -89,14 +101,25 @@ def prepare_source(job: Job, progress: Progress) -> Outcome:
     except SourceError as error:
         return Outcome(refused=str(error), is_final=True, warnings=tuple(warnings))
     except (ImageError, HandMaskError, OSError, MemoryError) as error:
-        reason = str(error) if isinstance(error, ValueError) else _in_words(job, error)
+        cause = error.__cause__ if str(error).startswith(str(job.out)) else None  # a file that could not be written
+        wrong = cause if isinstance(cause, OSError) else error
+        reason = str(wrong) if isinstance(wrong, ValueError) else _in_words(job, wrong)
         return Outcome(refused=reason, warnings=tuple(warnings))
+    except Exception as error:  # a fault in this program: it is told, and does not cost the other sources
+        reason = f"{job.source.place}: failed ({error!r}, {_where(error)}); leave it out, and report this"
+        return Outcome(refused=reason, warnings=tuple(warnings))
+
+
+def _where(error: Exception) -> str:
+    """Return the line that an exception comes from."""
+    last = traceback.extract_tb(error.__traceback__)[-1]
+    return f"{Path(last.filename).name}:{last.lineno}"
 
 
 def _in_words(job: Job, error: OSError | MemoryError) -> str:
     if isinstance(error, MemoryError):
         return f"{job.source.place}: takes more memory than is free; lower --max-megapixels or --max-frames"
-    where = error.filename or job.out
+    where = job.out if not error.filename or str(error.filename).startswith(str(job.out)) else error.filename
     return f"{job.source.place}: cannot be prepared ({where}: {error.strerror}); make room or check permissions"
 
 
@@ -141,32 +164,46 @@ def _written(
     warnings: list[str],
     progress: Progress,
 ) -> Outcome:
+    """Write the sequences of all shots; they appear together, when the last is whole."""
     names: list[str] = []
     fields: list[NDArray[np.int8]] = []
     page = Page()
-    for k, shot in enumerate(shots, 1):
-        name = job.source.name if len(shots) == 1 else f"{job.source.name}-{k}"
-        progress(k - 1, len(shots), "writing")
-        try:
-            page.sections.append(_write_shot(job, watcher, shot, reasons, name))
-        except SourceError as error:
-            warnings.append(str(error))
-            continue
-        names.append(name)
-        fields.append(watcher.packed_field(shot.view))
-    if not names:
-        raise SourceError(warnings.pop())
-    kept = sum(len(shot.kept) for shot in shots)
+    kept = 0
+    with ExitStack() as appearance:
+        for k, (shot, name) in enumerate(zip(shots, _names(job, len(shots)), strict=True)):
+            progress(k, len(shots), "writing")
+            try:
+                written, section = _write_shot(job, watcher, shot, reasons, name, appearance)
+            except SourceError as error:
+                warnings.append(str(error))
+                continue
+            page.sections.append(section)
+            names.append(name)
+            fields.append(watcher.packed_field(shot.view))
+            kept += written
+        if not names:
+            raise SourceError(warnings.pop())
     counts = (len(watcher.seen), kept)
     return Outcome(tuple(names), None, True, tuple(warnings), counts, tuple(fields), page.html())
 
 
-def _write_shot(job: Job, watcher: Watcher, shot: Shot, reasons: dict[int, str], name: str) -> str:
-    """Write the sequence of a shot and return its section of the report."""
+def _names(job: Job, count: int) -> list[str]:
+    """Return the names of a source's sequences: its own for one, with numbers for several, none that another has."""
+    if count == 1:
+        return [job.source.name]
+    numbered = (f"{job.source.name}-{k}" for k in itertools.count(1))
+    return list(itertools.islice((name for name in numbered if name.lower() not in job.taken), count))
+
+
+def _write_shot(
+    job: Job, watcher: Watcher, shot: Shot, reasons: dict[int, str], name: str, appearance: ExitStack
+) -> tuple[int, str]:
+    """Write the sequence of a shot; return how many frames it has, and its section of the report."""
     settings = job.settings
     frames = full_frames(job.source, [seen.index for seen in shot.kept], settings.encoding, job.threads)
-    if settings.by_hand is not None:
-        frames = _masked_by_hand(frames, shot, hand_place(job.source, settings.by_hand))
+    drawn = None if settings.by_hand is None else hand_place(job.source, settings.by_hand)
+    if drawn is not None:
+        frames = _masked_by_hand(frames, shot, drawn)
     small_enough = read_small_enough(frames, 1e6 * settings.max_megapixels)
     scale = max(small_enough[0].pixels.shape[:2]) / max(shot.kept[0].size)
     placed = in_place(small_enough, [seen.motion.scaled(scale) for seen in shot.kept], job.threads)
@@ -177,17 +214,17 @@ def _write_shot(job: Job, watcher: Watcher, shot: Shot, reasons: dict[int, str],
         seen.index: f"of another view than {name}" for seen in watcher.seen if seen.view not in (None, shot.view)
     }
     dropped = runs(watcher, {**elsewhere, **reasons, **shot.reasons})
-    with appearing(job.out / "sequences" / name) as folder:
-        files = write_frames(folder, placed.frames, job.threads)
-        entries = write_masks(folder, masks, job.without)
-        stated = _description(job, shot, placed, masks, name)
-        stated["frames"] = [
-            {"name": seen.name, "file": file, **entry, **_frame_facts(seen, placed, k)}
-            for k, (seen, file, entry) in enumerate(zip(shot.kept, files, entries, strict=True))
-        ]
-        stated["dropped"] = dropped
-        write_json(folder / "sequence.json", stated)
-    return sequence_section(name, watcher, shot, placed, masks, dropped)
+    folder = appearance.enter_context(appearing(job.out / "sequences" / name))
+    files = write_frames(folder, placed.frames, job.threads)
+    entries = write_masks(folder, masks, job.without)
+    stated = _description(job, shot, placed, masks, name)
+    stated["frames"] = [
+        {"name": seen.name, "file": file, **entry, **_frame_facts(seen, placed, k)}
+        for k, (seen, file, entry) in enumerate(zip(shot.kept, files, entries, strict=True))
+    ]
+    stated["dropped"] = dropped
+    write_json(folder / "sequence.json", stated)
+    return len(shot.kept), sequence_section(name, watcher, shot, placed, masks, dropped)
 
 
 def _masked_by_hand(frames: Iterator[FullFrame], shot: Shot, place: Path) -> Iterator[FullFrame]:
@@ -229,7 +266,12 @@ def _description(
         "name": name,
         "encoding": "linear" if is_float else "srgb",
         "size": {"height": h, "width": w},
-        "source": {"place": str(job.source.place), "view": shot.view, "begins": shot.cause, "frames": len(shot.frames)},
+        "source": {
+            "place": printable(job.source.place),
+            "view": shot.view,
+            "begins": shot.cause,
+            "frames": len(shot.frames),
+        },
         "masks": {"kinds": list(masks), "without": sorted(set(job.without) & set(masks))},
         "settings": asdict(job.settings),
         "fingerprint": job.fingerprint,

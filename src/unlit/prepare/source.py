@@ -21,6 +21,7 @@ from numpy.typing import NDArray
 
 from unlit.color import linear_to_srgb
 from unlit.image_io import WRITABLE_SUFFIXES, Encoding, ImageError, read_image
+from unlit.image_io.scratch import text_name
 from unlit.prepare.settings import PrepareSettings
 from unlit.video_io import read_video, video_info
 
@@ -31,6 +32,15 @@ PICTURE_SUFFIXES = (*WRITABLE_SUFFIXES, ".bmp")
 
 class SourceError(ValueError):
     """A source cannot be prepared: one line that names it, what is wrong, and the remedy."""
+
+
+def printable(text: object) -> str:
+    """Return a name, or a message with names in it, as one line of text.
+
+    Names may hold newlines, and bytes that are no text, which Python keeps as characters that cannot be written.
+    """
+    whole = str(text).encode(errors="backslashreplace").decode()
+    return "".join(c if c.isprintable() else c.encode("unicode_escape").decode() for c in whole)
 
 
 @dataclass(frozen=True)
@@ -103,6 +113,10 @@ def small_frames(source: Source, settings: PrepareSettings, threads: int = 1) ->
         longest = max(small_size((info.height, info.width)))
         only = _Every(settings.every)
         for frame in read_video(source.place, longest=longest, only=only, threads=threads):
+            if frame.is_damaged:
+                reason = f"{source.place}: is damaged at frame {frame.index}; copy or download it again"
+                yield Unreadable(frame.index, f"{frame.index:06}", reason)
+                continue
             h, w = frame.pixels_srgb.shape[:2]
             upright = (info.height, info.width) if (h < w) == (info.height < info.width) else (info.width, info.height)
             yield SmallFrame(frame.index, f"{frame.index:06}", frame.time, upright, frame.pixels_srgb)
@@ -118,6 +132,10 @@ def small_frames(source: Source, settings: PrepareSettings, threads: int = 1) ->
         first = time if first is None else first
         since = None if time is None or first is None else time - first
         size = (pixels.shape[0], pixels.shape[1])
+        wrong = _wrong_with_mask(source, index, size)
+        if wrong is not None:
+            yield Unreadable(index, name, wrong)
+            continue
         small = encoded_u8(resized(pixels, small_size(size)))
         yield SmallFrame(index, name, since, size, small)
 
@@ -127,7 +145,7 @@ def _names(pictures: Sequence[Path]) -> list[str]:
     names: list[str] = []
     counts = Counter(path.stem for path in pictures)
     for k, path in enumerate(pictures, 1):
-        names.append(path.stem if counts[path.stem] == 1 else f"{path.stem}.{k:04}")
+        names.append(printable(path.stem if counts[path.stem] == 1 else f"{path.stem}.{k:04}"))
     return names
 
 
@@ -147,9 +165,10 @@ def full_frames(
     """Yield the frames with these numbers as they are, in their order. ImageError where one cannot be read."""
     if source.is_video:
         wanted = frozenset(indices)
-        for frame in read_video(source.place, only=wanted, end=max(wanted) + 1, threads=threads):
+        for frame in read_video(source.place, only=wanted, threads=threads):
             yield FullFrame(frame.index, frame.pixels_srgb, None)
-        return
+            if frame.index == max(wanted):  # what is wrong behind it was told when all frames were looked at
+                return
     for index in sorted(indices):
         image = read_image(source.pictures[index], encoding=encoding)
         pixels: NDArray[Any] = image.pixels
@@ -159,21 +178,46 @@ def full_frames(
         yield FullFrame(index, pixels, _valid(source, index, pixels.shape[:2]))
 
 
+def _wrong_with_mask(source: Source, index: int, size: tuple[int, int]) -> str | None:
+    """Return what is wrong with the mask beside a frame, as far as its header tells."""
+    path = source.masks[index] if source.masks else None
+    if path is None:
+        return None
+    with text_name(path) as name:
+        file = OpenImageIO.ImageInput.open(name)
+        OpenImageIO.geterror()  # what nobody asks for is printed at exit
+    if file is None:
+        return f"{path}: is not a picture, or is damaged; save the mask again, or remove it"
+    stated = (file.spec().height, file.spec().width)
+    file.close()
+    return None if stated == size else str(_other_size(path, stated, size))
+
+
+def _other_size(path: Path, stated: tuple[int, ...], size: tuple[int, ...]) -> ImageError:
+    wrong = f"has {stated[1]} x {stated[0]} pixels, its frame {size[1]} x {size[0]}"
+    return ImageError(path, wrong, "give a mask of the frame's size")
+
+
 def _valid(source: Source, index: int, size: tuple[int, ...]) -> NDArray[np.bool_] | None:
     path = source.masks[index] if source.masks else None
     if path is None:
         return None
     valid = read_image(path, encoding="linear").pixels.max(-1) >= 0.5
     if valid.shape != size:
-        wrong = f"has {valid.shape[1]} x {valid.shape[0]} pixels, its frame {size[1]} x {size[0]}"
-        raise ImageError(path, wrong, "give a mask of the frame's size")
+        raise _other_size(path, valid.shape, size)
     return np.asarray(valid)
 
 
-def hand_place(source: Source, by_hand: str) -> Path:
-    """Return where masks drawn by hand for a source lie: a folder of its name inside `by_hand`, or that itself."""
-    own = Path(by_hand) / source.name
-    return own if own.is_dir() else Path(by_hand)
+def hand_place(source: Source, by_hand: str) -> Path | None:
+    """Return where masks drawn by hand for a source lie: a folder of its name inside `by_hand`, or that itself.
+
+    None where that has folders only, which are for other sources.
+    """
+    place = Path(by_hand)
+    if (place / source.name).is_dir():
+        return place / source.name
+    inside = [path for path in place.iterdir() if not path.name.startswith(".")] if place.is_dir() else []
+    return None if inside and all(path.is_dir() for path in inside) else place
 
 
 def small_size(size: tuple[int, int], pixels: float = SMALL_PIXELS) -> tuple[int, int]:
@@ -198,13 +242,14 @@ def encoded_u8(pixels: NDArray[np.float32]) -> NDArray[np.uint8]:
 
 def picture_time(path: Path) -> float | None:
     """Return when a picture was taken, in seconds, by its EXIF data; None where it does not say."""
-    file = OpenImageIO.ImageInput.open(str(path))
-    OpenImageIO.geterror()  # what nobody asks for is printed at exit
-    if file is None:
-        return None
-    spec = file.spec()
-    stated = str(spec.getattribute("Exif:DateTimeOriginal") or spec.getattribute("DateTime") or "")
-    file.close()
+    with text_name(path) as name:
+        file = OpenImageIO.ImageInput.open(name)
+        OpenImageIO.geterror()  # what nobody asks for is printed at exit
+        if file is None:
+            return None
+        spec = file.spec()
+        stated = str(spec.getattribute("Exif:DateTimeOriginal") or spec.getattribute("DateTime") or "")
+        file.close()
     try:
         return datetime.strptime(stated[:19], "%Y:%m:%d %H:%M:%S").replace(tzinfo=UTC).timestamp()
     except ValueError:
