@@ -3,6 +3,9 @@
 Shapes: b sequences, k frames or lights each, of which m are seen, h x w pixels. On a GPU a batch costs by the number of
 its operations, hardly by their size. So everything of a sequence that is a picture lies in the channels of one tensor
 (frames, masks, truth), and sequences whose tensors have one shape go through each operation as one.
+
+A sampled pixel is a mean of several. So that it stays reflectance times shading, the light R · S that leaves the
+surface is what is sampled; divided by the sampled reflectance it is the shading.
 """
 
 from __future__ import annotations
@@ -61,8 +64,9 @@ def _size(frames: Tensor) -> tuple[int, int]:
 def _together(items: list[Item], visits: list[Visit], size: tuple[int, int] | None, device: torch.device) -> list[View]:
     """Return what visits of one kind see."""
     k = len(items[0].sequence.frames)
-    pictures = _packed(items, device)
-    if visits[0].theta is not None:
+    is_sampled = visits[0].theta is not None
+    pictures = _packed(items, device, leaving=is_sampled)
+    if is_sampled:
         pictures = _warped(pictures, visits, size or _size(pictures))
     first = items[0].truth
     has_reflectance = first is not None and first.reflectance is not None
@@ -73,11 +77,16 @@ def _together(items: list[Item], visits: list[Visit], size: tuple[int, int] | No
     # Of a mask rounding is forgiven, no more: a masked pixel among 10^5 would count.
     valid = mask.unflatten(1, (k, 1)) > 1 - 1e-5
     reflectance = _known(surface) if has_reflectance else None
-    shading = _known(light) if has_shading else None
     shading_valid = None
     if has_shading:
         shading_valid = _stacked([item.truth.shading_valid for item in items if item.truth is not None], device)
-    frames, valid, shading, shading_valid = _lit(frames, valid, shading, shading_valid, visits)
+    frames, valid, light, shading_valid = _lit(frames, valid, light, shading_valid, visits)
+    shading = None
+    if has_shading:
+        shading = _known(light)
+        if is_sampled and reflectance is not None:
+            base = reflectance[:, None]
+            shading = torch.where(base > 0, shading / base.clamp_min(torch.finfo(base.dtype).tiny), 0)
     views = []
     for i, (item, visit) in enumerate(zip(items, visits, strict=True)):
         truth = None
@@ -89,16 +98,28 @@ def _together(items: list[Item], visits: list[Visit], size: tuple[int, int] | No
     return views
 
 
-def _packed(items: list[Item], device: torch.device) -> Tensor:
-    """Return frames, masks, reflectance and shadings as channels (b, c, h, w), each truth with where it is known."""
+def _packed(items: list[Item], device: torch.device, *, leaving: bool) -> Tensor:
+    """Return frames, masks, reflectance and shadings as channels (b, c, h, w), each truth with where it is known.
+
+    With `leaving`, shadings are multiplied by the reflectance, where there is one.
+    """
     frames = _stacked([item.sequence.frames for item in items], device)
     mask = _stacked([item.sequence.mask for item in items], device)
     parts = [frames.flatten(1, 2), mask.flatten(1, 2).to(frames.dtype)]
     truths = [item.truth for item in items if item.truth is not None]
+    surface = None
     if truths and truths[0].reflectance is not None:
-        parts.append(_with_known(_stacked([t.reflectance for t in truths], device)))
+        surface = _stacked([t.reflectance for t in truths], device)
+        parts.append(torch.cat([surface, _is_known(surface)], -3))
     if truths and truths[0].shading is not None:
-        parts.append(_with_known(_stacked([t.shading for t in truths], device)).flatten(1, 2))
+        light = _stacked([t.shading for t in truths], device)
+        known = _is_known(light)
+        if surface is not None:
+            # A surface that sends nothing is in the dark: no light there is known, and no gap in the truth.
+            dark = (frames == 0).all(-3, keepdim=True) & (surface > 0).any(-3, keepdim=True)[:, None]
+            known = known.maximum(dark.to(known.dtype))
+            light = light * surface[:, None] if leaving else light
+        parts.append(torch.cat([light, known], -3).flatten(1, 2))
     return torch.cat(parts, 1)
 
 
@@ -106,9 +127,9 @@ def _stacked(tensors: list[Tensor | None] | list[Tensor], device: torch.device) 
     return torch.stack([cast(Tensor, tensor).to(device, non_blocking=True) for tensor in tensors])
 
 
-def _with_known(pictures: Tensor) -> Tensor:
-    """Return pictures (..., 3, h, w) with a channel that is one where they are not black, so known."""
-    return torch.cat([pictures, (pictures > 0).any(-3, keepdim=True).to(pictures.dtype)], -3)
+def _is_known(pictures: Tensor) -> Tensor:
+    """Return a channel (..., 1, h, w) that is one where pictures (..., 3, h, w) are not black, so known."""
+    return (pictures > 0).any(-3, keepdim=True).to(pictures.dtype)
 
 
 def _warped(pictures: Tensor, visits: list[Visit], size: tuple[int, int]) -> Tensor:
@@ -126,25 +147,31 @@ def _known(values: Tensor) -> Tensor:
 
 
 def _lit(
-    frames: Tensor, mask: Tensor, shading: Tensor | None, shading_valid: Tensor | None, visits: list[Visit]
-) -> tuple[Tensor, Tensor, Tensor | None, Tensor | None]:
-    """Return m of k frames (b, k, 3, h, w), masks, shadings and which of these are known: chosen, or mixtures."""
+    frames: Tensor, mask: Tensor, light: Tensor, shading_valid: Tensor | None, visits: list[Visit]
+) -> tuple[Tensor, Tensor, Tensor, Tensor | None]:
+    """Return m of k frames (b, k, 3, h, w), masks, lights and which frames have one: chosen, or mixtures.
+
+    Lights are (b, k, 4, h, w), the last channel tells where they are known; without truth k is 0.
+    """
     if visits[0].weights is not None:
         m = len(visits[0].weights)
         weights = torch.from_numpy(np.stack([cast(np.ndarray, v.weights) for v in visits])).to(frames.device)
         mask = mask.all(1, keepdim=True).expand(-1, m, -1, -1, -1)
-        if shading is not None and shading_valid is not None:
-            shading = _mixed(weights, shading)
-            # A mixture's shading is known if that of every light in it is.
-            shading_valid = ~((weights > 0).any(-1) & ~shading_valid[:, None]).any(-1)
-        return _mixed(weights, frames), mask, shading, shading_valid
+        if shading_valid is not None:
+            # A mixture's shading is known, in a frame and at a pixel, if that of every light in it is.
+            shines = (weights > 0).any(-1)
+            shading_valid = ~(shines & ~shading_valid[:, None]).any(-1)
+            unknown = (light[:, :, 3] <= WHOLLY_KNOWN).to(light.dtype).flatten(2)
+            known = (shines.to(light.dtype) @ unknown).reshape(len(light), m, 1, *light.shape[-2:]) == 0
+            light = torch.cat([_mixed(weights, light[:, :, :3]), known.to(light.dtype)], 2)
+        return _mixed(weights, frames), mask, light, shading_valid
     if visits[0].chosen is not None:
         chosen = torch.from_numpy(np.stack([cast(np.ndarray, v.chosen) for v in visits])).to(frames.device)
         rows = torch.arange(len(visits), device=frames.device)[:, None]
         frames, mask = frames[rows, chosen], mask[rows, chosen]
-        shading = None if shading is None else shading[rows, chosen]
-        shading_valid = None if shading_valid is None else shading_valid[rows, chosen]
-    return frames, mask, shading, shading_valid
+        if shading_valid is not None:
+            light, shading_valid = light[rows, chosen], shading_valid[rows, chosen]
+    return frames, mask, light, shading_valid
 
 
 def _mixed(weights: Tensor, lights: Tensor) -> Tensor:
