@@ -153,6 +153,10 @@ def test_methods_are_known_by_what_they_are_called(tmp_path: Path) -> None:
     assert method_of(str(tmp_path / "run"), device="cpu") == NetworkMethod(weights, "cpu")
     assert method_of(str(tmp_path / "model.safetensors")) == NetworkMethod(tmp_path / "model.safetensors", "auto")
     assert method_of(str(tmp_path / "results"), encoding="srgb") == ResultsFolder(tmp_path / "results", "srgb")
+    (tmp_path / "results" / "results.json").write_text('{"encoding": "gamma"}')
+    assert method_of(str(tmp_path / "results"), encoding="gamma") == ResultsFolder(tmp_path / "results", "gamma")
+    with pytest.raises(ValueError, match=r"results\.json: says gamma, and --encoding srgb; leave one"):
+        method_of(str(tmp_path / "results"), encoding="srgb")
     with pytest.raises(ValueError, match=r"nothing: is no method.*retinex-color"):
         method_of("nothing")
     with pytest.raises(ValueError, match="is no method"):

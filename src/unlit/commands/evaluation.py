@@ -38,7 +38,7 @@ def evaluate(
         out: Folder for the report; made if missing.
         method: A baseline, `default`, weights, or a folder of results; NAME=METHOD names it. May be given again.
         split: Which images; without it the usual ones.
-        encoding: Of results in folders, where their files do not say (gamma: a power of 1/2.2).
+        encoding: Of all results in folders; arrays need it, of pictures it is believed first (gamma: a power of 1/2.2).
         input_encoding: How the frames of sequences are encoded, where their files do not say.
         resize: Take results of another size, resized bilinearly (iiw and saw); they are counted in the report.
         largest_ratio: Where SAW's thresholds end; later work has 64.
@@ -73,6 +73,9 @@ def evaluate(
     for name, result in results.items():
         said = f"{name}: {len(result.outcomes)} scored, {len(result.skipped)} skipped"
         console.print(said, soft_wrap=True, markup=False, highlight=False)
+        if result.outcomes and result.skipped:  # said even to those who want no progress: scores are of fewer images
+            first = next(iter(result.skipped.values()))
+            print(f"unlit: {name}: {len(result.skipped)} skipped, named in the report; first: {first}", file=sys.stderr)
     console.print(f"report: {out / 'report.md'}", soft_wrap=True, markup=False, highlight=False)
     empty = [name for name, result in results.items() if not result.outcomes]
     if empty:
@@ -116,4 +119,4 @@ def benchmark_set(
     from unlit.evaluate.sets import write_set
 
     for name, reason in write_set(kind, data, out, seed=seed).items():
-        print(f"unlit: left out {name}: {reason}", file=sys.stderr)
+        print(f"unlit: left out {name}: {reason.removeprefix(f'{name}: ')}", file=sys.stderr)

@@ -15,7 +15,7 @@ import numpy as np
 
 from unlit.baselines.registry import BASELINES, SEQUENCE_BASELINES
 from unlit.evaluate.benchmark import Method, Part, Picture, Split
-from unlit.evaluate.results_folder import ResultEncoding, ResultsFolder
+from unlit.evaluate.results_folder import ResultEncoding, ResultsFolder, stated_encoding
 
 if TYPE_CHECKING:
     from unlit.predict.predictor import Predictor
@@ -120,8 +120,13 @@ def method_of(
         return NetworkMethod(None, device)
     if path is not None and (path / "weights.safetensors").is_file():
         return NetworkMethod(path / "weights.safetensors", device)
+    if path is not None and path.is_dir():
+        said = stated_encoding(path)
+        if encoding is not None and said not in (None, encoding):
+            raise ValueError(f"{path / 'results.json'}: says {said}, and --encoding {encoding}; leave one of them out")
+        return ResultsFolder(path, encoding, parts)
     if path is not None:
-        return ResultsFolder(path, encoding, parts) if path.is_dir() else NetworkMethod(path, device)
+        return NetworkMethod(path, device)
     known = ", ".join([DEFAULT, *BASELINES, *SEQUENCE_BASELINES, SOLVED])
     raise ValueError(f"{stated}: is no method; give a file of weights, a folder of results, or one of {known}")
 
