@@ -12,7 +12,7 @@ from unlit.data.batch import UNCHANGED, Batch, batch_of
 from unlit.data.dataset import Item
 from unlit.data.sequence import Sequence
 from unlit.data.settings import AugmentSettings, DataSettings
-from unlit.data.sizing import places_of
+from unlit.data.sizing import places_of, resized
 from unlit.data.truth import Truth
 
 H, W = 40, 48
@@ -76,3 +76,16 @@ def test_the_shading_of_a_mixture_is_unknown_where_that_of_a_light_in_it_is() ->
     product = truth.reflectance * truth.shading
     valid = result.mask[0].expand_as(product) & known[:, None, None, None]
     torch.testing.assert_close(result.frames[0][valid], product[valid], rtol=1e-4, atol=1e-6)
+
+
+@pytest.mark.parametrize("size", [(20, 24), (17, 31), (60, 70)])
+def test_a_resized_frame_is_the_resized_reflectance_times_its_shading(size: tuple[int, int]) -> None:
+    one = lamps()
+    assert one.truth is not None
+    truth = one.truth.resized(size)
+    assert truth.reflectance is not None
+    assert truth.shading is not None
+    product, frames = truth.reflectance * truth.shading, resized(one.sequence.frames, size)
+    known = (truth.shading > 0).any(1, keepdim=True).expand_as(frames)
+    assert known.float().mean() > 0.4
+    torch.testing.assert_close(frames[known], product[known], rtol=2e-3, atol=1e-6)

@@ -18,7 +18,7 @@ import json
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path, PurePosixPath
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, cast
 
 import torch
 from torch import Tensor
@@ -102,12 +102,20 @@ class Truth:
         return moved if self.judgements is None else replace(moved, judgements=self.judgements.warped(theta))
 
     def _sampled(self, light: Callable[[Tensor], Tensor], classes: Callable[[Tensor], Tensor]) -> Truth:
-        """Return the pictures as functions of (k, c, h, w) sample them: one for light, one for classes."""
+        """Return the pictures as functions of (k, c, h, w) sample them: one for light, one for classes.
+
+        Where the reflectance is known too, the shading is that of the light R · S, sampled: R times it stays the frame.
+        """
+        reflectance = None if self.reflectance is None else _known(self.reflectance[None], light)[0]
+        shading = None if self.shading is None else _known(self.shading, light)
+        if reflectance is not None and shading is not None:
+            leaving = _known(cast(Tensor, self.shading) * cast(Tensor, self.reflectance), light)
+            shading = torch.where((reflectance > 0) & (leaving > 0), leaving / reflectance.clamp_min(1e-30), shading)
         labels = None if self.shading_classes is None else classes(self.shading_classes[None, None].float())[0, 0]
         return replace(
             self,
-            reflectance=None if self.reflectance is None else _known(self.reflectance[None], light)[0],
-            shading=None if self.shading is None else _known(self.shading, light),
+            reflectance=reflectance,
+            shading=shading,
             shading_classes=None if labels is None else labels.round().to(torch.uint8),
         )
 
