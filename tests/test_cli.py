@@ -11,7 +11,7 @@ import pytest
 import torch
 
 import unlit
-from unlit import cli
+from unlit.commands import sequences
 from unlit.sequence import decompose, solve
 
 
@@ -116,7 +116,7 @@ def test_quiet_says_nothing_and_python_m_unlit_is_the_command(folder: Path, tmp_
 
 
 def test_the_command_line_has_the_defaults_of_the_function_it_calls() -> None:
-    options = inspect.signature(cli.sequence).parameters
+    options = inspect.signature(sequences.sequence).parameters
     function = inspect.signature(decompose.decompose_sequence).parameters
     for name in ("steps", "size", "encoding", "pattern"):
         assert options[name].default == function[name].default

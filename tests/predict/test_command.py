@@ -11,7 +11,7 @@ import pytest
 from numpy.typing import NDArray
 
 from tests.test_cli import run
-from unlit import cli
+from unlit.commands import photos
 from unlit.image_io import read_image, write_image
 from unlit.predict.export import onnx_card, run_onnx
 from unlit.predict.predictor import Predictor
@@ -164,7 +164,7 @@ def test_an_exported_network_says_the_same_elsewhere(tmp_path: Path, predictor: 
 
 
 def test_the_command_line_has_the_defaults_of_the_functions_it_calls() -> None:
-    options = inspect.signature(cli.decompose).parameters
+    options = inspect.signature(photos.decompose).parameters
     predictor = inspect.signature(Predictor).parameters
     for name in ("weights", "device", "size", "detail", "precision", "compiled"):
         assert options[name].default == predictor[name].default, name
