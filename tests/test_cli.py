@@ -11,6 +11,7 @@ import pytest
 import torch
 
 import unlit
+from unlit import cli
 from unlit.commands import sequences
 from unlit.sequence import decompose, solve
 
