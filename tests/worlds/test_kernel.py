@@ -31,7 +31,7 @@ from unlit.worlds.description import LightKind, Lights, ShapeKind, Shapes
 from unlit.worlds.intersection import geometry, nearest
 from unlit.worlds.nvrtc import CompilationError, compiled
 from unlit.worlds.render import irradiance, primary_hits, render
-from unlit.worlds.render_kernel import MOST_LIGHTS, MOST_SHAPES, SOURCE, is_available, kernel_hits
+from unlit.worlds.render_kernel import MOST_LIGHTS, MOST_SHAPES, is_available, kernel_hits, kernel_source
 
 DEVICES = ["cpu", pytest.param("cuda", marks=pytest.mark.gpu)]
 
@@ -191,20 +191,29 @@ def test_what_lies_below_the_surface_is_left_out_and_nothing_else(device: torch.
     assert float((readable < 0.9).float().mean()) > 0.05
 
 
-def test_the_source_compiles_for_a_gpu() -> None:
+def test_the_source_compiles_for_a_gpu(tmp_path: Path) -> None:
     """By NVRTC or nvcc, whichever is here; neither needs a GPU."""
     try:
-        assert len(compiled(SOURCE.read_text(), "sm_90")) > 10_000
+        assert len(compiled(kernel_source(), "sm_90")) > 10_000
     except CompilationError as error:
         if "not installed" not in str(error):
             raise
         nvcc = shutil.which("nvcc")
         if nvcc is None:
             pytest.skip("neither NVRTC nor nvcc is installed")
-        command = [nvcc, "-arch=sm_90", "-use_fast_math", "-cubin", "-Xptxas", "-v", "-o", "/dev/null", str(SOURCE)]
+        source = tmp_path / "kernel.cu"
+        source.write_text(kernel_source())
+        command = [nvcc, "-arch=sm_90", "-use_fast_math", "-cubin", "-Xptxas", "-v", "-o", "/dev/null", str(source)]
         said = subprocess.run(command, capture_output=True, text=True, check=True).stderr
         assert "unlit_irradiance" in said
         assert said.count("0 bytes spill stores") == said.count("spill stores")
+
+
+def test_all_parts_of_the_source_are_joined_and_compilers_name_them() -> None:
+    assert set(render_kernel.PARTS) == set(render_kernel.PARTS[0].parent.iterdir())
+    assert [line for line in kernel_source().splitlines() if line.startswith("#line")] == [
+        f'#line 1 "{part.name}"' for part in render_kernel.PARTS
+    ]
 
 
 @pytest.fixture

@@ -1,4 +1,4 @@
-"""The renderer's fast form: `render_kernel.cu`, compiled when it is first needed.
+"""The renderer's fast form: the source in `kernel/`, compiled when it is first needed.
 
 Shapes: h x w pixels, k lights, r rays. On a GPU the compiler is NVRTC, which PyTorch brings; on a CPU it is the
 machine's C++ compiler, if it has one. What it computes is what `path.py` does, with the same random numbers.
@@ -25,7 +25,10 @@ from unlit.worlds.description import Lights, Shapes
 from unlit.worlds.nvrtc import CompilationError, Kernel, load_kernels
 from unlit.worlds.render_packing import Packed, on_device, packed, packed_heights, packed_shapes, sizes
 
-SOURCE = Path(__file__).with_name("render_kernel.cu")
+PARTS = tuple(
+    Path(__file__).parent / "kernel" / f"{name}.cu" for name in ("numbers", "shapes", "lights", "shadows", "pixel")
+)
+"""Of the source, each using those before it."""
 NAMES = ("unlit_irradiance", "unlit_hits")
 MOST_LIGHTS = 16
 """As the source has it; more are rendered in several launches."""
@@ -36,6 +39,11 @@ LANES = 32
 FAR = 3.0e38
 """What the kernel says for infinite."""
 COMPILER_FLAGS = ("-O3", "-fno-math-errno", "-fno-trapping-math", "-shared", "-fPIC", "-x", "c++")
+
+
+def kernel_source() -> str:
+    """Return the whole source; compilers name the part and its line."""
+    return "".join(f'#line 1 "{part.name}"\n{part.read_text(encoding="utf-8")}' for part in PARTS)
 
 
 def is_available(device: torch.device) -> bool:
@@ -114,7 +122,7 @@ def _shared_bytes(scene: Packed) -> int:
 
 @cache
 def _cuda_kernels(device: torch.device) -> dict[str, Kernel]:
-    return load_kernels(SOURCE.read_text(), NAMES, device)
+    return load_kernels(kernel_source(), NAMES, device)
 
 
 def _run_on_cpu(function: ctypes._NamedFuncPointer, arrays: list[Tensor], count: int, lists: int = 0) -> None:
@@ -139,7 +147,8 @@ def _library() -> ctypes.CDLL:
     compiler = next((path for name in ("c++", "g++", "clang++") if (path := shutil.which(name))), None)
     if compiler is None:
         raise CompilationError("no C++ compiler was found: install g++ or clang++")
-    digest = hashlib.sha256(SOURCE.read_bytes() + " ".join((compiler, *COMPILER_FLAGS)).encode()).hexdigest()[:16]
+    stated = kernel_source() + " ".join((compiler, *COMPILER_FLAGS))
+    digest = hashlib.sha256(stated.encode()).hexdigest()[:16]
     for folder in (Path(os.environ.get("XDG_CACHE_HOME", Path.home() / ".cache")) / "unlit", Path(tempfile.mkdtemp())):
         try:
             folder.mkdir(parents=True, exist_ok=True)
@@ -153,8 +162,8 @@ def _built(compiler: str, file: Path) -> Path:
     if not file.exists():
         with tempfile.TemporaryDirectory(dir=file.parent) as scratch:
             made = Path(scratch) / file.name
-            command = [compiler, *COMPILER_FLAGS, str(SOURCE), "-o", str(made), "-lm"]
-            answer = subprocess.run(command, capture_output=True, text=True)
+            command = [compiler, *COMPILER_FLAGS, "-", "-o", str(made), "-lm"]
+            answer = subprocess.run(command, input=kernel_source(), capture_output=True, text=True)
             if answer.returncode:
                 raise CompilationError(f"{compiler} refuses the renderer:\n{answer.stderr}")
             made.replace(file)  # whole or not at all, whoever else compiles

@@ -1,4 +1,4 @@
-"""A scene laid out as the arrays that `render_kernel.cu` reads.
+"""A scene laid out as the arrays that the source in `kernel/` reads.
 
 Shapes: n shapes, k lights. Everything is packed on the CPU with NumPy, since it is little: what torch's operations cost
 to start would be more than the rendering of a simple scene. It then moves to the device in one piece.

@@ -2,7 +2,7 @@
 
 Shapes: r points or rays, each with a key of its own. Vectors come first, (3, r).
 
-Numbers are 32-bit integers until the last step, so that they are the same on every device and in `render_kernel.cu`. A
+Numbers are 32-bit integers until the last step, so that they are the same on every device and in `kernel/numbers.cu`. A
 sequence is i·α mod 1 (α from the generalised golden ratio, which spreads every run of it evenly), moved for each pixel
 by a random shift (Cranley & Patterson), which turns what would be a pattern into noise.
 """
