@@ -98,7 +98,8 @@ def _commit() -> str:
     if "UNLIT_COMMIT" in os.environ:  # for a machine that has the files without their history
         return os.environ["UNLIT_COMMIT"]
     try:
-        answer = subprocess.run(["git", "describe", "--always", "--dirty"], capture_output=True, text=True, check=True)
+        command = ["git", "--no-optional-locks", "describe", "--always", "--dirty"]
+        answer = subprocess.run(command, capture_output=True, text=True, check=True)
     except (OSError, subprocess.CalledProcessError):
         return "unknown"
     return answer.stdout.strip()

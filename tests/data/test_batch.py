@@ -446,3 +446,14 @@ def test_what_was_said_of_a_surface_does_not_hold_when_it_is_painted() -> None:
     assert plain is not None
     assert painted.judgements is None
     assert plain.judgements is not None
+
+
+def test_what_a_camera_brings_to_white_does_not_count() -> None:
+    white = 0
+    for seed in range(8):
+        seen = batch([item(k, flat=False, peak=2.0) for k in range(3)], changing(camera=1.0), seed=seed)
+        plain = batch([item(k, flat=False, peak=2.0) for k in range(3)], changing(), seed=seed)
+        full = seen.frames.amax(2, keepdim=True) >= 1
+        assert not (seen.mask & full).any()
+        white += int((full & plain.mask).sum())
+    assert white > 0, "some of it was not white before the camera"

@@ -3,7 +3,9 @@ from __future__ import annotations
 import csv
 import json
 import re
+import subprocess
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pytest
@@ -216,7 +218,7 @@ def test_a_report_appears_whole_and_one_that_fails_leaves_the_earlier_one(
 
     monkeypatch.setattr("unlit.evaluate.report.write_curves", full)
     for place in ("out", "new"):
-        with pytest.raises(OSError, match="No space"):
+        with pytest.raises(OSError, match=rf"{place}: the report cannot be written \(No space left on device\)"):
             write_report(tmp_path / place, benchmark, results, Heading("another command", "abc123"))
     assert {p.name: p.read_bytes() for p in (tmp_path / "out").iterdir()} == before
     assert not list((tmp_path / "new").iterdir())
@@ -227,6 +229,16 @@ def test_the_commit_is_that_of_unlit_itself(monkeypatch: pytest.MonkeyPatch) -> 
     assert commit() == "from elsewhere"
     monkeypatch.delenv("UNLIT_COMMIT")
     assert commit()
+    asked: list[list[str]] = []
+    real = subprocess.run
+
+    def noted(words: list[str], **more: Any) -> Any:
+        asked.append(words)
+        return real(words, **more)
+
+    monkeypatch.setattr(subprocess, "run", noted)
+    assert commit()
+    assert all("--no-optional-locks" in words for words in asked), "a report changes nothing in the repository"
     monkeypatch.setenv("PATH", "")
     assert commit().startswith("unlit ")
 

@@ -109,7 +109,7 @@ def test_whatever_a_method_raises_is_the_reason_for_skipping(iiw: Path) -> None:
     benchmark = IiwBenchmark(iiw)
     trial = tried(benchmark, benchmark.read("1"), broken, RunSettings())
     assert trial.outcome is None
-    assert trial.reason == "ZeroDivisionError: one over nothing"
+    assert trial.reason == "1: ZeroDivisionError: one over nothing"
 
 
 def test_a_score_that_is_no_number_is_never_kept(iiw: Path, monkeypatch: pytest.MonkeyPatch) -> None:

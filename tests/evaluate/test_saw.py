@@ -6,6 +6,7 @@ import numpy as np
 import pytest
 
 from tests.reference import saw as reference
+from unlit.color import linear_to_srgb
 from unlit.evaluate.benchmark import Outcome, Split
 from unlit.evaluate.saw import WAYS, Way, average_precision, confusion, gradient_magnitude, precision_recall, thresholds
 from unlit.evaluate.saw_set import SawBenchmark
@@ -193,6 +194,17 @@ def test_confusions_are_summed_before_anything_is_scored(tmp_path: Path) -> None
     totals = benchmark.totals(outcomes, np.array([[1.0, 1.0, 1.0], [2.0, 0.0, 1.0]]))["ap/paper"]
     assert totals[0] == pytest.approx(reference.average_precision(tables))
     assert totals[1] == pytest.approx(reference.average_precision([tables[0], tables[0], tables[2]]))
+
+
+def test_the_challenge_sees_the_photograph_as_it_is_encoded(tmp_path: Path) -> None:
+    write_saw(tmp_path)
+    benchmark = SawBenchmark(tmp_path)
+    read = benchmark.read("1")
+    shading = case(1)[0]
+    found = benchmark.score(read, [Split(None, shading)]).counts["ap/challenge"]
+    encoded = linear_to_srgb(read.pictures[0].image)
+    np.testing.assert_allclose(found, confusion(shading, read.truth, encoded, "challenge"))
+    assert not np.allclose(found, confusion(shading, read.truth, read.pictures[0].image, "challenge"))
 
 
 def test_an_image_of_one_class_counts_in_the_sum_and_has_no_score_of_its_own(tmp_path: Path) -> None:

@@ -12,7 +12,7 @@ from unlit.evaluate.iiw import IiwBenchmark
 from unlit.evaluate.saw_set import SawBenchmark
 from unlit.evaluate.sets import MARK, made_here, shading_labels, write_set
 from unlit.evaluate.worlds import WorldsBenchmark
-from unlit.image_io import read_image
+from unlit.image_io import ImageError, read_image
 
 NAMES = ("a", "b", "c", "d", "e", "f")
 
@@ -127,3 +127,15 @@ def test_wrong_seeds_and_places_are_refused(world: Path, tmp_path: Path) -> None
     (tmp_path / "file").write_text("")
     with pytest.raises(ValueError, match=r"cannot be written to .* choose another place"):
         write_set("iiw", world, tmp_path / "file" / "iiw")
+
+
+def test_a_full_disk_is_a_failure_and_no_reason_to_leave_a_picture_out(
+    world: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def full(path: Path, *_: object, **__: object) -> None:
+        raise ImageError(path, "cannot be written", "make room")
+
+    monkeypatch.setattr("unlit.evaluate.sets.write_image", full)
+    with pytest.raises(OSError, match="cannot be written"):
+        write_set("iiw", world, tmp_path / "iiw")
+    assert not list(tmp_path.iterdir())

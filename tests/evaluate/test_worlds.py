@@ -10,7 +10,7 @@ from tests.evaluate.tiny_world import SIZE, parts, write_world
 from unlit.evaluate.benchmark import Outcome, Split
 from unlit.evaluate.mit import mean_scores, mit_scores
 from unlit.evaluate.points import point_pairs, true_comparisons
-from unlit.evaluate.worlds import WorldsBenchmark
+from unlit.evaluate.worlds import WorldsBenchmark, _seed, _weights
 from unlit.image_io import read_image, write_image
 
 
@@ -147,3 +147,26 @@ def test_what_the_files_have_clipped_is_not_scored(tmp_path: Path) -> None:
     assert before[white].mean() > 0.8
     assert not after[white].any()
     assert after.sum() > before.sum() - 2 * after[white].size
+
+
+def test_the_true_shading_is_scaled_to_end_at_white(world: Path) -> None:
+    """DSSIM and MSE depend on the truth's scale, which is arbitrary: all but the brightest hundredth is below 1."""
+    for name in ("one", "two", "three"):
+        truth = WorldsBenchmark(world).read(name).truth
+        assert np.quantile(truth.shading.max(axis=-1)[truth.mask], 0.99) == pytest.approx(1, rel=1e-3)
+
+
+def test_a_pixel_must_be_valid_in_every_lamp_that_is_on(tmp_path: Path) -> None:
+    folder = write_world(tmp_path / "w", ("b",))
+    files = sorted((folder / "b" / "masks").iterdir())
+    for k, file in enumerate(files):
+        mask = read_image(file, encoding="linear").pixels.copy()
+        mask[20:24, 10 * k : 10 * k + 8] = 0
+        write_image(file, mask, encoding="linear", bits=8)
+    case = WorldsBenchmark(folder).read("b")
+    masked = [not case.truth.mask[20:24, 10 * k : 10 * k + 8].any() for k in range(len(files))]
+    frames = case.pictures[0].frames
+    assert frames is not None
+    weights = _weights(frames, _seed("b"), mixes=True)
+    assert masked == (weights > 0).tolist()
+    assert 0 < sum(masked) < len(files)

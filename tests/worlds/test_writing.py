@@ -17,6 +17,7 @@ import torch
 from unlit.cli import main
 from unlit.data.dataset import open_dataset
 from unlit.data.sizing import unclipped
+from unlit.image_io import ImageError
 from unlit.worlds.bases import World, bases
 from unlit.worlds.dataset import LAST_SEED, _free_memory, open_worlds
 from unlit.worlds.writing import write_worlds
@@ -134,21 +135,36 @@ def test_a_folder_with_other_things_is_refused(tmp_path: Path) -> None:
 
 
 def test_two_at_once_do_not_meet_and_the_first_keeps_its_unfinished_scene(tmp_path: Path) -> None:
-    unfinished = tmp_path / ".world-0000000009.abcd"
+    unfinished, its_frames = tmp_path / ".world-0000000009.abcd", tmp_path / "..world-0000000009.abcd.ef"
     asked = 0
 
     def second(done: int, text: str) -> None:
         nonlocal asked
         asked += 1
-        unfinished.mkdir(exist_ok=True)
+        for folder in (unfinished, its_frames):
+            folder.mkdir(exist_ok=True)
         with pytest.raises(ValueError, match="another process is rendering here"):
             write(tmp_path, 1)
         assert unfinished.is_dir()
+        assert its_frames.is_dir()
 
     write(tmp_path, 1, progress=second)
     assert asked == 2
     write(tmp_path, 1)
-    assert not unfinished.exists(), "nobody is at work on it any more"
+    assert not list(tmp_path.glob(".*")), "nobody is at work on them any more"
+
+
+def test_a_full_disk_is_a_failure_and_what_is_whole_stays(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    write(tmp_path, 1)
+
+    def full(path: Path, *_: object, **__: object) -> None:
+        raise ImageError(path, "cannot be written", "make room")
+
+    monkeypatch.setattr("unlit.worlds.writing.write_image", full)
+    with pytest.raises(OSError, match="cannot be written"):
+        write(tmp_path, 3)
+    assert [source.name for source in open_dataset(tmp_path).sources] == ["world-0000000000"]
+    assert not list(tmp_path.glob(".*"))
 
 
 def test_as_many_scenes_as_there_are_numbers_begin_at_once(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -56,6 +56,9 @@ def write_report(
         # The numbers come last: whoever finds them finds all that belongs to them.
         for file in sorted(unfinished.iterdir(), key=lambda path: path.name == "report.json"):
             file.replace(folder / file.name)
+    except OSError as error:
+        wrong = error.strerror or str(error)
+        raise OSError(f"{folder}: the report cannot be written ({wrong}); make room, or take another place") from error
     finally:
         shutil.rmtree(unfinished, ignore_errors=True)
     return record
@@ -142,7 +145,10 @@ def commit() -> str:
     package = Path(unlit.__file__).parent
     try:
         top, described = (
-            subprocess.run(["git", "-C", str(package), *words], capture_output=True, text=True, check=True).stdout
+            # Without locks: asking for changes would otherwise write the index, under another's hands.
+            subprocess.run(
+                ["git", "--no-optional-locks", "-C", str(package), *words], capture_output=True, text=True, check=True
+            ).stdout
             for words in (("rev-parse", "--show-toplevel"), ("describe", "--always", "--dirty"))
         )
     except (OSError, subprocess.CalledProcessError):

@@ -6,6 +6,7 @@ Pictures are let go as soon as they are scored: only numbers stay, and small cop
 from __future__ import annotations
 
 import multiprocessing
+import re
 import time
 from collections.abc import Callable, Iterator, Mapping
 from concurrent.futures import ProcessPoolExecutor
@@ -157,7 +158,7 @@ def _tried_case(case_id: str) -> _Trials:
     try:
         case = benchmark.read(case_id)
     except Exception as error:  # whatever is wrong with one case, the others are still done, and this one is named
-        return case_id, dict.fromkeys(_state["methods"], Trial(None, _reason(error)))
+        return case_id, dict.fromkeys(_state["methods"], Trial(None, _reason(error, case_id)))
     return case_id, {n: tried(benchmark, case, m, _state["settings"]) for n, m in _state["methods"].items()}
 
 
@@ -176,7 +177,7 @@ def tried(benchmark: Benchmark, case: Case, method: Method, settings: RunSetting
         if odd:
             raise ValueError(f"{case.id}: {odd[0]} is no finite number; look at the result")
     except Exception as error:  # as above
-        return Trial(None, _reason(error))
+        return Trial(None, _reason(error, case.id))
     return Trial(outcome, "", _is_resized(given, case), seconds, row_of(case, splits))
 
 
@@ -185,7 +186,11 @@ def _is_resized(given: list[Split], case: Case) -> bool:
     return any(part is not None and part.shape[:2] != size for size, part in sizes)
 
 
-def _reason(error: Exception) -> str:
-    """Return one line that says what was wrong; what is no ValueError was not foreseen, and says what it is."""
+def _reason(error: Exception, case_id: str) -> str:
+    """Return one line that says what was wrong and with which case.
+
+    What is no ValueError was not foreseen, and says what it is.
+    """
     text = " ".join(str(error).split()) or type(error).__name__
-    return text if isinstance(error, ValueError) else f"{type(error).__name__}: {text}"
+    text = text if isinstance(error, ValueError) else f"{type(error).__name__}: {text}"
+    return text if re.search(rf"(^|/){re.escape(case_id)}\b", text) else f"{case_id}: {text}"

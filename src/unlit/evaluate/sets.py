@@ -23,7 +23,7 @@ from unlit.evaluate.iiw import DELTA
 from unlit.evaluate.points import point_pairs, true_comparisons
 from unlit.evaluate.saw import IGNORED, SMOOTH, WINDOW, gradient_magnitude
 from unlit.evaluate.worlds import WorldsBenchmark, WorldTruth
-from unlit.image_io import write_image
+from unlit.image_io import ImageError, write_image
 
 Kind = Literal["iiw", "saw"]
 MARK = "unlit-set.json"
@@ -90,6 +90,8 @@ def _write_pictures(
             write(out, k, case.pictures[0], case.truth, np.random.default_rng([seed, k]))
             numbers.append(k)
         except ValueError as error:
+            if isinstance(error, ImageError) and str(out) in str(error):  # a full disk: no fault of the picture's
+                raise OSError(str(error)) from error
             skipped[name] = str(error)
         if progress:
             progress(k, len(names))

@@ -56,7 +56,7 @@ def check_folder(out: Path) -> None:
 
 
 def _is_own(name: str) -> bool:
-    return name.startswith(("world-", ".world-", f".{LIST}."))
+    return name.startswith(("world-", ".world-", "..world-", f".{LIST}."))
 
 
 def known_worlds(out: Path, stated: Stated) -> dict[str, Split]:
@@ -94,7 +94,8 @@ def write_list(out: Path, known: dict[str, Split], stated: Stated) -> None:
 
 def clear_leftovers(out: Path) -> None:
     """Remove what a run that was killed left unfinished. Only for who holds the folder."""
-    for scene in out.glob(".world-*"):
-        shutil.rmtree(scene, ignore_errors=True)
-    for unfinished in out.glob(f".{LIST}.*"):
-        unfinished.unlink(missing_ok=True)
+    for pattern in (".world-*", "..world-*"):  # a scene, and the frames of a scene
+        for unfinished in out.glob(pattern):
+            shutil.rmtree(unfinished, ignore_errors=True)
+    for unlisted in out.glob(f".{LIST}.*"):
+        unlisted.unlink(missing_ok=True)

@@ -19,7 +19,7 @@ from torch.nn.functional import interpolate
 
 from unlit.data.dataset import Item, Split
 from unlit.data.sequence import Sequence, SequenceError, load_sequence, save_sequence
-from unlit.image_io import write_image
+from unlit.image_io import ImageError, write_image
 from unlit.worlds.bases import bases
 from unlit.worlds.dataset import check_memory, check_samples, seeds_of, world_item, world_name
 from unlit.worlds.folder import check_folder, clear_leftovers, held, known_worlds, write_list
@@ -70,6 +70,8 @@ def write_worlds(
                     known[world_name(world.scene.seed)] = split
                 except SequenceError as error:
                     left_out.append(str(error))
+                except ImageError as error:  # a full disk, say: nothing that the user wrote is wrong
+                    raise OSError(str(error)) from error
                 progress(done, world.scene.place)
                 if done % _LIST_EVERY == 0:
                     write_list(out, known, stated)
