@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import inspect
 import json
+import struct
+import zlib
 from pathlib import Path
 
 import numpy as np
@@ -57,9 +59,11 @@ def test_videos_and_photographs_are_done_by_one_command(
     (folder / "bad.mp4").write_bytes(b"no video")
     (folder / "broken.jpg").unlink()
     assert run("decompose", folder, "--out", tmp_path / "out", "--weights", weights) == 2
-    said = [line for line in capfd.readouterr().err.splitlines() if line.startswith("unlit:")]
+    lines = capfd.readouterr().err.splitlines()
+    said = [line for line in lines if line.startswith("unlit:")]
     assert len(said) == 1
     assert "bad.mp4" in said[0]
+    assert lines[-1] == f"3 of 4 done: {tmp_path / 'out'}"
     done = {path.name for path in (tmp_path / "out").iterdir()}
     assert {f"clip [a].{end}" for end in ("reflectance.mp4", "shading.mp4", "unlit.json")} <= done
     assert {"a.unlit.json", "b.unlit.json"} <= done
@@ -106,6 +110,7 @@ def test_options_reach_the_files(folder: Path, tmp_path: Path, weights: Path) ->
 @pytest.mark.parametrize(
     ("arguments", "said"),
     [
+        (["decompose", "--out", "OUT"], "nothing to decompose"),
         (["decompose", "none.jpg", "--out", "OUT"], "none.jpg"),
         (["decompose", "A", "--out", "A"], "not a folder"),
         (["decompose", "A", "--out", "OUT", "--linear", "--encoding", "srgb"], "contradict"),
@@ -130,6 +135,37 @@ def test_wrong_usage_gets_one_line_and_exit_code_2(
     lines = [line for line in capfd.readouterr().err.splitlines() if line.startswith("unlit:")]
     assert len(lines) == 1
     assert said in lines[0]
+
+
+@pytest.mark.parametrize(
+    "command",
+    [("decompose", "--weights", "W"), ("compare", "--method", "constant-shading"), ("sequence", "--steps", "2")],
+)
+def test_a_file_that_does_not_say_its_encoding_gets_the_option_that_does(
+    command: tuple[str, ...], tmp_path: Path, weights: Path, capfd: pytest.CaptureFixture[str]
+) -> None:
+    name, *options = (str(weights) if word == "W" else word for word in command)
+    (tmp_path / "in").mkdir()
+    for k in range(2):
+        _write_silent_png(tmp_path / "in" / f"{k}.png", 20_000 + 10_000 * k)
+    source = tmp_path / "in" if name == "sequence" else tmp_path / "in" / "0.png"
+    out = tmp_path / "out" / "sheet.png" if name == "compare" else tmp_path / "out"
+    option = "--encoding" if name == "sequence" else "--input-encoding"
+    assert run(name, source, "--out", out, *options) == 2
+    assert f"say {option} srgb or {option} linear" in capfd.readouterr().err
+    assert run(name, source, "--out", out, *options, option, "linear") == 0
+
+
+def _write_silent_png(path: Path, value: int) -> None:
+    """Write a gray PNG of 16 bits that says nothing of its encoding."""
+
+    def chunk(kind: bytes, data: bytes) -> bytes:
+        return struct.pack(">I", len(data)) + kind + data + struct.pack(">I", zlib.crc32(kind + data))
+
+    rows = (b"\0" + struct.pack(">H", value) * 16) * 16
+    header = struct.pack(">IIBBBBB", 16, 16, 16, 0, 0, 0, 0)
+    content = chunk(b"IHDR", header) + chunk(b"IDAT", zlib.compress(rows)) + chunk(b"IEND", b"")
+    path.write_bytes(b"\x89PNG\r\n\x1a\n" + content)
 
 
 def test_a_sheet_compares_methods(folder: Path, tmp_path: Path, weights: Path) -> None:

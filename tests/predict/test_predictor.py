@@ -245,3 +245,9 @@ def test_the_default_model_is_at_hand_and_small() -> None:
     found = unlit.decompose(image, encoding="linear")
     assert_exact(found)
     assert found.weights == "default"
+
+
+def test_a_decomposition_shows_itself_in_a_line(predictor: Predictor) -> None:
+    found = predictor.decompose(np.full((20, 30, 3), 0.5, np.float32), encoding="linear")
+    assert repr(found).startswith("PhotoDecomposition(30 x 20 pixels, exact, weights '")
+    assert len(repr(found)) < 120

@@ -18,6 +18,9 @@ def test_the_demo_splits_the_coffee_and_says_where(tmp_path: Path, weights: Path
     assert read_image(tmp_path / "sheet.png").pixels.shape == (400, 2400, 3)
     for name in ("coffee.reflectance.png", "coffee.shading.png", "coffee.unlit.json", "coffee.repainted.png"):
         assert (tmp_path / name).exists()
+    photo, repainted = np.split(read_image(tmp_path / "sheet.png").pixels, 4, axis=1)[::3]
+    np.testing.assert_allclose(repainted[:60], photo[:60], atol=1e-2)  # the wall and the table keep their color
+    assert np.abs(repainted[250:350, 100:300] - photo[250:350, 100:300]).mean() > 0.02  # the saucer does not
 
 
 def test_the_photograph_benchmark_reports_networks_files_and_folders(tmp_path: Path, weights: Path) -> None:

@@ -86,6 +86,7 @@ def compare(
     photo: Annotated[Path, tyro.conf.Positional],
     out: Path,
     method: Annotated[tuple[str, ...], tyro.conf.UseAppendAction] = (),
+    input_encoding: Literal["srgb", "linear"] | None = None,
     device: str = "auto",
     force: bool = False,
 ) -> None:
@@ -94,17 +95,24 @@ def compare(
     Args:
         photo: The photograph.
         out: The sheet, a picture file such as sheet.png.
-        method: "default", a file of weights, or a baseline (retinex-color, bell, ...); repeat it for each.
+        method: "default", a file of weights, the folder of a training run, or a baseline (retinex-color, zhao, bell,
+            ...); repeat it for each.
+        input_encoding: How the photograph is encoded, where its file does not say.
         device: Where networks run: auto, cpu, cuda, cuda:1.
         force: Overwrite a sheet that exists.
     """
     if out.exists() and not force:
         raise ValueError(f"{out} exists already; choose another name, or say --force")
-    from unlit.image_io import write_image
+    from unlit.image_io import ImageError, write_image
+    from unlit.image_io.encoding import by_option
     from unlit.predict import compare as comparing
 
+    try:
+        sheet = comparing.compare(photo, method, encoding=input_encoding, device=device)
+    except ImageError as error:
+        raise ValueError(by_option(str(error), "--input-encoding")) from error
     out.parent.mkdir(parents=True, exist_ok=True)
-    write_image(out, comparing.compare(photo, method, device=device), encoding="srgb", bits=8)
+    write_image(out, sheet, encoding="srgb", bits=8)
     print(f"sheet: {out}", file=sys.stderr)
 
 

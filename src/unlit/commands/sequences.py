@@ -45,12 +45,17 @@ def sequence(
     from rich.progress import Progress, TimeRemainingColumn
 
     from unlit.data.sequence import load_sequence
+    from unlit.image_io import ImageError
+    from unlit.image_io.encoding import by_option
     from unlit.sequence.decompose import decompose_sequence
 
     console = Console(stderr=True, quiet=quiet)
     with Progress(*Progress.get_default_columns()[:3], TimeRemainingColumn(), console=console, transient=True) as bar:
         task = bar.add_task(escape(folder.name), total=steps)
-        frames = load_sequence(folder, encoding=encoding, pattern=pattern)
+        try:
+            frames = load_sequence(folder, encoding=encoding, pattern=pattern)
+        except ImageError as error:
+            raise ValueError(by_option(str(error), "--encoding")) from error
         result = decompose_sequence(
             frames, steps=steps, size=size, progress=lambda done, _: bar.update(task, completed=done)
         )

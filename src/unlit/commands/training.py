@@ -48,7 +48,8 @@ def _training(recipe: Callable[[], Config], description: str) -> Callable[..., N
 
     Args:
         data: A prepared dataset, a folder of shards, the MIT set, or a folder of folders of frames; or
-            worlds:SEED:COUNT for scenes that are rendered when the run begins.
+            worlds:SEED:COUNT (or worlds:SEED:COUNT:WIDTHxHEIGHT:SAMPLES) for scenes that are rendered when the run
+            begins.
         run: Folder for the config, metrics, picture sheets, checkpoints and, at the end, the weights.
         resume: Go on with the run that is in the folder.
         device: Where to train: auto, cpu, cuda, cuda:1.

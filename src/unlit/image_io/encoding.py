@@ -32,6 +32,11 @@ PASS_ENCODING = 'pass encoding="srgb" or encoding="linear" to say what its numbe
 _BY_CALLER: dict[str, ColorSpace] = {"srgb": SRGB, "linear": LINEAR_SRGB}
 
 
+def by_option(text: str, option: str) -> str:
+    """Return the text of an error with the remedy in the words of the command line, where `option` is the encoding."""
+    return text.replace(PASS_ENCODING, f"say {option} srgb or {option} linear, whichever its numbers are")
+
+
 def file_color_space(path: Path, spec: ImageSpec, header: Header, encoding: Encoding | None) -> ColorSpace:
     """Return what the numbers mean: by the caller, else by the file, else by the kind of number."""
     if encoding is not None:

@@ -14,6 +14,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from unlit.image_io import Encoding
+from unlit.image_io.encoding import by_option
 from unlit.predict.files import Job, find_jobs
 from unlit.predict.source import Photo, opened
 
@@ -50,6 +51,8 @@ class Options:
 
 def decompose_sources(sources: Sequence[Path], out: Path, options: Options, *, recursive: bool) -> int:
     """Decompose all that `sources` name into `out`, and return the exit code."""
+    if not sources:
+        raise ValueError("there is nothing to decompose; name photographs, videos or folders of them")
     _check_folder(out)
     jobs, wrong = find_jobs(sources, out, recursive=recursive)
     photos = [job for job in jobs if not job.is_video]
@@ -59,7 +62,14 @@ def decompose_sources(sources: Sequence[Path], out: Path, options: Options, *, r
         outcome.tell(error)
     if jobs:
         _decompose(jobs, options, outcome, early)
+        outcome.say(_ending(jobs, out, outcome.done))
     return outcome.code
+
+
+def _ending(jobs: list[Job], out: Path, done: int) -> str:
+    if len(jobs) > 1:
+        return f"{done} of {len(jobs)} done: {out}"
+    return f"{jobs[0].folder / jobs[0].stem}.unlit.json says what was written" if done else ""
 
 
 def _early(job: Job, options: Options) -> dict[Path, Future[Photo]]:
@@ -89,12 +99,12 @@ def _decompose(jobs: list[Job], options: Options, outcome: _Outcome, early: dict
     with _progress(options.quiet) as bar:
         task = bar.add_task("photographs", total=len(photos), visible=bool(photos))
 
-        def told(job: Job, error: Exception | None) -> None:
+        def told(_: Job, error: Exception | None) -> None:
             bar.advance(task)
-            if error is not None:
+            if error is None:
+                outcome.done += 1
+            else:
                 outcome.tell(error, bar)
-            elif len(jobs) == 1:
-                outcome.say(f"{job.folder / job.stem}.unlit.json says what was written", bar)
 
         decompose_files(
             predictor,
@@ -122,6 +132,7 @@ def _decompose_video(job: Job, predictor: Any, options: Options, outcome: _Outco
             force=options.force,
             progress=lambda done, total: bar.update(task, completed=done, total=total),
         )
+        outcome.done += 1
     except (ValueError, OSError, RuntimeError) as error:
         outcome.tell(error, bar)
 
@@ -130,20 +141,20 @@ class _Outcome:
     """Says what goes wrong, one line each, and remembers how the command is to end."""
 
     def __init__(self, quiet: bool) -> None:
-        self.code = DONE
+        self.code, self.done = DONE, 0
         self._quiet = quiet
 
     def tell(self, error: BaseException, bar: Progress | None = None) -> None:
         """Say what was wrong with one file."""
         is_wrong = isinstance(error, ValueError)
         self.code = max(self.code, WRONG) if is_wrong else FAILED if self.code == DONE else self.code
-        text = (str(error) or type(error).__name__).splitlines()[0]
+        text = by_option((str(error) or type(error).__name__).splitlines()[0], "--input-encoding")
         self._print(f"unlit: {text}" if is_wrong else f"unlit: failed: {text}", bar)
 
-    def say(self, text: str, bar: Progress | None = None) -> None:
-        """Say something that is not wrong."""
-        if not self._quiet:
-            self._print(text, bar)
+    def say(self, text: str) -> None:
+        """Say something that is not wrong, if it is something."""
+        if text and not self._quiet:
+            print(text, file=sys.stderr)
 
     def _print(self, text: str, bar: Progress | None) -> None:
         if bar is not None and not self._quiet:

@@ -14,6 +14,7 @@ from PIL import Image, ImageDraw, ImageFont
 
 from unlit.baselines.registry import BASELINES
 from unlit.color import srgb_to_linear
+from unlit.image_io import Encoding
 from unlit.predict.predictor import Predictor
 from unlit.predict.preview import shrunk, viewing_factor
 from unlit.predict.source import opened
@@ -50,7 +51,7 @@ def method_named(name: str, *, device: str = "auto") -> Method:
         return lambda photo: BASELINES[name](np.clip(shrunk(photo, BASELINE_WIDTH), 0, None))
     if name != DEFAULT and not Path(name).exists():
         known = ", ".join((DEFAULT, *BASELINES))
-        raise ValueError(f"there is no method {name!r}; use one of {known}, or the path of a file of weights")
+        raise ValueError(f"there is no method {name!r}; use one of {known}, or the path of weights or a training run")
     predictor = Predictor(None if name == DEFAULT else name, device=device)
 
     def split(photo: Pictures) -> tuple[Pictures, Pictures]:
@@ -60,14 +61,16 @@ def method_named(name: str, *, device: str = "auto") -> Method:
     return split
 
 
-def compare(source: Path, methods: Sequence[str], *, device: str = "auto") -> Pictures:
+def compare(
+    source: Path, methods: Sequence[str], *, encoding: Encoding | None = None, device: str = "auto"
+) -> Pictures:
     """Return the sheet for a photograph's file; every method's name is looked at before any works."""
     if not methods:
         raise ValueError("there is nothing to compare; name methods by --method")
     for name in dict.fromkeys(methods):
         if name not in BASELINES:
             method_named(name, device=device)
-    return compared(opened(source).pixels, methods, device=device)
+    return compared(opened(source, encoding).pixels, methods, device=device)
 
 
 def _fitted(picture: Pictures, like: Pictures) -> Pictures:

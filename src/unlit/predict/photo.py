@@ -26,7 +26,7 @@ if TYPE_CHECKING:
 Part = Literal["reflectance", "shading"]
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, repr=False)
 class PhotoDecomposition:
     """A photograph split into what its surfaces are and the light on them."""
 
@@ -43,6 +43,11 @@ class PhotoDecomposition:
     weights_sha256: str = ""
     raw_reflectance: NDArray[np.float32] | None = None
     """(h, w, 3): the network's own, where it was asked for (exact=False); None where the product is to be exact."""
+
+    def __repr__(self) -> str:
+        """Return what it is in a line, without its millions of numbers."""
+        h, w, _ = self.image.shape
+        return f"PhotoDecomposition({w} x {h} pixels, {'exact' if self.is_exact else 'raw'}, weights {self.weights!r})"
 
     @property
     def is_exact(self) -> bool:
