@@ -285,3 +285,21 @@ def test_a_sequence_that_somebody_removed_is_told_and_prepared_again_when_named(
     assert json.loads((out / "dataset.json").read_text())["sources"][0]["name"] == "a"
     assert run(*places, "--out", out, "--workers", 1) == 0
     assert len(stated(out)["sequences"]) == 2
+
+
+def test_a_view_that_its_masks_leave_nothing_of_is_told_and_not_written(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    folder = two_views(tmp_path / "cuts")
+    for k in range(1, 13):  # all of the second view, and one frame of the first
+        write_folder(tmp_path / "mask", [np.full((*SIZE, 3), 255 if k < 6 else 0, np.uint8)])
+        (tmp_path / "mask" / "0001.png").rename(folder / f"{k:04}_mask.png")
+    assert run(folder, "--out", tmp_path / "set", "--workers", 1) == 2
+    (line,) = lines(capsys)
+    assert "masks leave 0 of 6 chosen frames, and 5 are needed; switch kinds of masks off" in line
+    assert is_consistent(tmp_path / "set")
+    (name,) = [one["name"] for one in stated(tmp_path / "set")["sequences"]]
+    described = description(tmp_path / "set" / "sequences" / name)
+    assert [frame["name"] for frame in described["frames"]] == [f"{k:04}" for k in range(1, 6)]
+    assert len(list((tmp_path / "set" / "sequences" / name / "frames").iterdir())) == 5
+    assert {"first": "0006", "last": "0006", "reason": "nearly all of it is masked"} in described["dropped"]

@@ -190,3 +190,19 @@ def test_a_real_day_from_dusk_to_dusk_is_one_view_and_black_ends_go(shared_data:
     assert watcher.seen[0].reason == watcher.seen[-1].reason == "near-black"
     assert {seen.view for seen in watcher.seen if seen.reason is None} == {0}
     assert sum(seen.reason is None for seen in watcher.seen) > 40
+
+
+def test_a_view_that_comes_back_after_another_faded_into_it_is_the_first_one_again() -> None:
+    """The view between goes along with the fading, and would keep the other's frames for its own."""
+    paint, other = scene(seed=0), scene(seed=50)
+    day = [paint * light(paint, k + 10, 60) for k in range(12)]
+    between = [other * np.float32(0.4 + 0.02 * k) for k in range(12)]
+    fading = [(1 - k / 15) * between[-1] + k / 15 * day[0] for k in range(16)]
+    watcher = Watcher(PrepareSettings())
+    for k, radiance in enumerate([*day, *between, *fading, *day]):
+        pixels = view(radiance, seed=k)
+        watcher.watch(SmallFrame(k, f"{k:04}", None, pixels.shape[:2], pixels))
+    views = [seen.view for seen in watcher.seen]
+    assert set(views[:12]) == {0}
+    assert set(views[12:24]) == {1}
+    assert set(views[-12:]) == {0}

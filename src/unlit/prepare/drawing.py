@@ -6,23 +6,23 @@ Shapes: m frames, h x w pixels.
 from __future__ import annotations
 
 import base64
-import math
 import tempfile
 from collections.abc import Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
 from unlit.color import srgb_to_linear
 from unlit.image_io import write_image
-from unlit.prepare.source import encoded_u8, resized
+from unlit.prepare.source import encoded_u8
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
 
 _GAP = 4
 _PAPER = 255
+_LINEAR = srgb_to_linear(np.arange(256, dtype=np.float32) / 255)
 
 
 def thumbnail(frame_u8: NDArray[np.uint8], width: int) -> NDArray[np.uint8]:
@@ -31,9 +31,11 @@ def thumbnail(frame_u8: NDArray[np.uint8], width: int) -> NDArray[np.uint8]:
     shrink = min(1.0, width / w, 0.75 * width / h)
     if shrink == 1:
         return frame_u8
-    step = max(1, math.floor(0.5 / shrink))  # a thumbnail needs not every pixel of a large frame
-    light = srgb_to_linear(frame_u8[::step, ::step] / np.float32(255))
-    return encoded_u8(resized(light, (max(1, round(h * shrink)), max(1, round(w * shrink)))))
+    rows, columns = (np.arange(n) * size // n for n, size in ((round(h * shrink) or 1, h), (round(w * shrink) or 1, w)))
+    light = _LINEAR[frame_u8]
+    sums = np.add.reduceat(np.add.reduceat(light, rows, 0), columns, 1)
+    counts = np.outer(np.diff(np.append(rows, h)), np.diff(np.append(columns, w)))
+    return encoded_u8(np.asarray(sums / counts[..., None], np.float32))
 
 
 def sheet(pictures: Sequence[NDArray[np.uint8]], columns: int) -> NDArray[np.uint8]:
@@ -69,17 +71,24 @@ def scatter(points: NDArray[np.float32], chosen: NDArray[np.bool_], title: str) 
 
 def curves(values: Sequence[NDArray[np.float64]], names: Sequence[str], title: str) -> str:
     """Return a plot of several series over the number of the frame, with their range."""
-    low, high = min(float(v.min()) for v in values), max(float(v.max()) for v in values)
-    span = max(high - low, 1e-9)
+    low, high = min(0.0, *(float(v.min()) for v in values)), max(0.0, *(float(v.max()) for v in values))
+    low, high = (-0.1, 0.1) if high - low < 0.02 else (low, high)  # noise of a camera at rest is no motion to show
+
+    def place(value: Any) -> Any:
+        return 176 - 150 * (value - low) / (high - low)
+
     parts = []
+    for value in sorted({low, 0.0, high}, key=abs):
+        if value == 0 or abs(place(value) - place(0.0)) > 12:
+            parts.append(f'<line x1="38" x2="292" y1="{place(value):.0f}" y2="{place(value):.0f}" class="axis"/>')
+            parts.append(f'<text x="34" y="{place(value) + 4:.0f}" text-anchor="end">{value:.1f}</text>')
     for k, (series, name) in enumerate(zip(values, names, strict=True)):
-        x = np.linspace(10, 290, len(series))
-        y = 185 - 160 * (series - low) / span
-        line = " ".join(f"{a:.0f},{b:.1f}" for a, b in zip(x, y, strict=True))
+        points = zip(np.linspace(40, 290, len(series)), place(series), strict=True)
+        line = " ".join(f"{a:.0f},{b:.1f}" for a, b in points)
         parts.append(
-            f'<polyline class="line{k}" points="{line}"/><text x="{40 + 60 * k}" y="198" class="name{k}">{name}</text>'
+            f'<polyline class="line{k}" points="{line}"/><text x="{40 + 80 * k}" y="195" class="name{k}">{name}</text>'
         )
-    return _svg("".join(parts), f"{title}: {low:.2f} to {high:.2f}")
+    return _svg("".join(parts), title)
 
 
 def _scaled(values: NDArray[np.float32], size: int) -> NDArray[np.float64]:

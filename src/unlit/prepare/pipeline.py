@@ -7,8 +7,10 @@ memory depends on how many frames are kept and how large they are, not on how lo
 from __future__ import annotations
 
 import itertools
+import shutil
 import traceback
 from collections.abc import Callable, Iterator
+from concurrent.futures import ThreadPoolExecutor
 from contextlib import ExitStack
 from dataclasses import asdict, dataclass, replace
 from pathlib import Path
@@ -208,23 +210,32 @@ def _write_shot(
     scale = max(small_enough[0].pixels.shape[:2]) / max(shot.kept[0].size)
     placed = in_place(small_enough, [seen.motion.scaled(scale) for seen in shot.kept], job.threads)
     del small_enough
-    masks = build_masks(placed.frames_u8, settings.masks, borders=placed.borders, by_hand=placed.invalid)
-    shot, placed, masks = _with_enough_left(job, shot, placed, masks)
-    elsewhere = {
-        seen.index: f"of another view than {name}" for seen in watcher.seen if seen.view not in (None, shot.view)
-    }
-    dropped = runs(watcher, {**elsewhere, **reasons, **shot.reasons})
-    folder = appearance.enter_context(appearing(job.out / "sequences" / name))
-    files = write_frames(folder, placed.frames, job.threads)
-    entries = write_masks(folder, masks, job.without)
-    stated = _description(job, shot, placed, masks, name)
-    stated["frames"] = [
-        {"name": seen.name, "file": file, **entry, **_frame_facts(seen, placed, k)}
-        for k, (seen, file, entry) in enumerate(zip(shot.kept, files, entries, strict=True))
-    ]
-    stated["dropped"] = dropped
-    write_json(folder / "sequence.json", stated)
+    with ExitStack() as own:
+        folder = own.enter_context(appearing(job.out / "sequences" / name))
+        with ThreadPoolExecutor(1) as aside:  # masks take one core, and leave another
+            written = aside.submit(write_frames, folder, placed.frames, max(1, job.threads - 1))
+            masks = build_masks(placed.frames_u8, settings.masks, borders=placed.borders, by_hand=placed.invalid)
+            files = written.result()
+        left = _with_enough_left(job, shot, placed, masks)
+        if left[0] is not shot:
+            shot, placed, masks = left
+            shutil.rmtree(folder / "frames")
+            files = write_frames(folder, placed.frames, job.threads)
+        dropped = runs(watcher, {**_elsewhere(watcher, shot, name), **reasons, **shot.reasons})
+        stated = _description(job, shot, placed, masks, name)
+        entries = write_masks(folder, masks, job.without, job.threads)
+        stated["frames"] = [
+            {"name": seen.name, "file": file, **entry, **_frame_facts(seen, placed, k)}
+            for k, (seen, file, entry) in enumerate(zip(shot.kept, files, entries, strict=True))
+        ]
+        stated["dropped"] = dropped
+        write_json(folder / "sequence.json", stated)
+        appearance.push(own.pop_all())
     return len(shot.kept), sequence_section(name, watcher, shot, placed, masks, dropped)
+
+
+def _elsewhere(watcher: Watcher, shot: Shot, name: str) -> dict[int, str]:
+    return {seen.index: f"of another view than {name}" for seen in watcher.seen if seen.view not in (None, shot.view)}
 
 
 def _masked_by_hand(frames: Iterator[FullFrame], shot: Shot, place: Path) -> Iterator[FullFrame]:

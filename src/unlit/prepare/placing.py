@@ -32,6 +32,8 @@ if TYPE_CHECKING:
 
 _STILL = 0.1
 """Pixels: a frame that moved less is not touched."""
+_UNMOVED = 0.25
+"""Pixels: a frame that moved less is measured where it is; it adds little blur to the mean."""
 _PLAIN = 0.4
 """Pixels: a turn or zoom that moves the corners less is left out, since a shift alone is sharper and quicker."""
 _SURE = 12.0
@@ -114,18 +116,24 @@ def in_place(frames: Sequence[FullFrame], motions: Sequence[Motion], threads: in
 
 def _refined(frames_u8: Sequence[NDArray[np.uint8]], motions: Sequence[Motion], pool: Executor) -> list[Motion]:
     """Return the motions measured again at full size, against the mean of all frames."""
-    kept = list(pool.map(lambda pixels, motion: packed(orientation(moved_back(pixels, motion))), frames_u8, motions))
+    h, w = frames_u8[0].shape[:2]
+    first = [Motion() if motion.farthest(h, w) < _UNMOVED else motion for motion in motions]
+    kept = list(pool.map(lambda pixels, motion: packed(orientation(_back(pixels, motion))), frames_u8, first))
     total = np.zeros(frames_u8[0].shape[:2], np.complex64)
     for parts in kept:
         total += unpacked(parts)
-    return list(pool.map(partial(_refined_motion, total / np.float32(len(kept))), kept, motions))
+    return list(pool.map(partial(_refined_motion, total / np.float32(len(kept))), kept, first, motions))
 
 
-def _refined_motion(reference: NDArray[np.complex64], parts: NDArray[np.int8], motion: Motion) -> Motion:
-    """Return what a frame's motion is more exactly, given its field when moved back by `motion`."""
+def _back(pixels_u8: NDArray[np.uint8], motion: Motion) -> NDArray[np.uint8]:
+    return pixels_u8 if motion == Motion() else moved_back(pixels_u8, motion)
+
+
+def _refined_motion(reference: NDArray[np.complex64], parts: NDArray[np.int8], first: Motion, motion: Motion) -> Motion:
+    """Return what a frame's motion is more exactly than `motion`, given its field when moved back by `first`."""
     match = register(reference, unpacked(parts), likely=Motion())
     is_sure = match.height >= _SURE and match.motion.farthest(*reference.shape) < _NEAR * max(reference.shape)
-    return match.motion.after(motion) if is_sure else motion
+    return match.motion.after(first) if is_sure else motion
 
 
 def _plain_motions(motions: list[Motion], h: int, w: int) -> list[Motion]:

@@ -38,14 +38,15 @@ h1 { font-size: 24px } h3 { font-size: 15px }
 h2 { font-size: 19px; margin: 40px 0 4px; border-top: 1px solid #ccc; padding-top: 16px }
 table { border-collapse: collapse; margin: 8px 0 }
 td, th { text-align: left; padding: 2px 14px 2px 0; vertical-align: top }
-td.number { text-align: right; font-variant-numeric: tabular-nums }
+.number { text-align: right; font-variant-numeric: tabular-nums }
 img { max-width: 100%; height: auto; display: block }
 figure { display: inline-block; margin: 8px 24px 8px 0; vertical-align: top }
 figcaption { font-size: 13px; color: #555; max-width: 300px }
-svg { background: #f6f6f4 } text { font-size: 11px; stroke-width: 0.3 }
+figure p { margin: 4px 0 }
+svg { background: #f6f6f4 } text { font-size: 11px; fill: #555 } .axis { stroke: #bbb; stroke-width: 1 }
 polyline { fill: none; stroke-width: 1.5 }
 .other { fill: #bbb } .chosen { fill: #1b6ca8; stroke: #fff }
-.line0, .name0 { stroke: #1b6ca8 } .line1, .name1 { stroke: #c2410c }
+.line0 { stroke: #1b6ca8 } .line1 { stroke: #c2410c } .name0 { fill: #1b6ca8 } .name1 { fill: #c2410c }
 .kind { display: inline-block; width: 12px; height: 12px; margin-right: 6px }
 .refused { color: #a11 } .note { color: #555 }
 """
@@ -78,13 +79,21 @@ def sequence_section(
     lights = np.stack([seen.light for seen in drawn if seen.light is not None])
     shifts = [np.array([getattr(seen.motion, axis) for seen in drawn]) for axis in ("dx", "dy")]
     thumbnails = [thumbnail(frame, _THUMBNAIL) for frame in placed.frames_u8]
-    facts = f"{len(kept)} of {len(shot.frames)} frames of this view, {w} x {h} pixels; begins with {shot.cause}"
+    facts = f"{len(kept)} of {len(shot.frames)} frames of this view are kept, {w} x {h} pixels"
+    if len(watcher.causes) > 1:
+        facts += f"; it begins with {shot.cause}"
     return "\n".join(
         [
             f'<h2 id="{escape(name)}">{escape(name)}</h2><p class="note">{escape(facts)}</p>',
             image_tag(sheet(thumbnails, 8), f"the frames of {escape(name)}"),
-            scatter(principal_plane(lights), chosen, "lights of all frames; those kept are blue"),
-            curves(shifts, ("x", "y"), "shift in pixels, frame by frame"),
+            scatter(
+                principal_plane(lights), chosen, "lights of all frames; the nearer, the more alike; those kept are blue"
+            ),
+            curves(
+                shifts,
+                ("to the right", "down"),
+                "shift in pixels, frame by frame, before it was taken out",
+            ),
             _masks(placed.frames_u8, masks),
             _dropped(watcher, dropped),
         ]
@@ -92,21 +101,29 @@ def sequence_section(
 
 
 def _masks(frames_u8: NDArray[np.uint8], masks: Mapping[str, NDArray[np.bool_]]) -> str:
-    """Return overlays of each kind, and how much it leaves out."""
-    parts = ["<h3>Masks</h3>"]
+    """Return overlays of all kinds together and of each, and how much it leaves out."""
+    intro = "Each row shows three frames: those of which most, a middling amount and least is left out."
+    parts = [f'<h3>Masks</h3><p class="note">{intro}</p>']
+    if masks:
+        parts.append(_overlays(frames_u8, "all kinds together", "", masks))
     for kind, left_out in masks.items():
-        shares = left_out.mean((1, 2))
         swatch = f'<span class="kind" style="background: rgb{COLORS[kind]}"></span>'
-        amount = f"{100 * shares.mean():.1f} % of pixels, at most {100 * shares.max():.1f} % of a frame"
-        text = f"{swatch}{escape(kind)}: {amount}"
-        if not shares.any():
-            parts.append(f"<p>{text}</p>")
-            continue
-        most_first = np.argsort(-shares)
-        shown = most_first[np.unique(np.linspace(0, (shares > 0).sum() - 1, _OVERLAYS).astype(int))]
-        pictures = [thumbnail(overlay(frames_u8[k], {kind: left_out[k]}), _OVERLAY) for k in shown]
-        parts.append(f"<figure>{image_tag(sheet(pictures, _OVERLAYS), escape(kind))}<p>{text}</p></figure>")
+        parts.append(_overlays(frames_u8, kind, swatch, {kind: left_out}))
     return "\n".join(parts)
+
+
+def _overlays(frames_u8: NDArray[np.uint8], label: str, swatch: str, masks: Mapping[str, NDArray[np.bool_]]) -> str:
+    """Return some frames with masks laid over; where they leave out nothing, words only."""
+    shares = np.logical_or.reduce(list(masks.values())).mean((1, 2))
+    amount = f"{100 * shares.mean():.1f} % of pixels, at most {100 * shares.max():.1f} % of a frame"
+    text = f"{swatch}<b>{escape(label)}</b>: {amount if shares.any() else 'nothing'}"
+    if not shares.any():
+        return f"<p>{text}</p>"
+    most_first = np.argsort(-shares)
+    shown = most_first[np.unique(np.linspace(0, (shares > 0).sum() - 1, _OVERLAYS).astype(int))]
+    laid = [overlay(frames_u8[k], {kind: left_out[k] for kind, left_out in masks.items()}) for k in shown]
+    pictures = [thumbnail(picture, _OVERLAY) for picture in laid]
+    return f"<figure><p>{text}</p>{image_tag(sheet(pictures, _OVERLAYS), escape(label))}</figure>"
 
 
 def _dropped(watcher: Watcher, dropped: Sequence[Mapping[str, str]]) -> str:
@@ -141,7 +158,9 @@ def page(title: str, sources: Iterable[Mapping[str, Any]], sections: Iterable[st
     count = sum(len(source["sequences"]) for source in used)
     summary = f"{count} sequences, {frames} frames, from {len(used)} of {len(sources)} sources."
     rows = "".join(_row(source, splits) for source in sources)
-    head = "<tr><th>source</th><th>frames looked at</th><th>kept</th><th>sequences</th><th>what was wrong</th></tr>"
+    is_fine = not any(source["refused"] or source["warnings"] for source in sources)
+    last = "" if is_fine else "<th>what was wrong</th>"
+    head = f'<tr><th>source</th><th class="number">frames</th><th class="number">kept</th><th>sequences</th>{last}</tr>'
     return (
         f'<!doctype html><html lang="en"><meta charset="utf-8"><title>{escape(title)}</title><style>{STYLE}</style>'
         f"<h1>{escape(title)}</h1><p>{summary}</p><table>{head}{rows}</table>\n" + "\n".join(sections) + "</html>\n"

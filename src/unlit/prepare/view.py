@@ -63,12 +63,14 @@ class View:
         self.number, self.size, self.cause, self.origin = number, size, cause, origin
         self.anchor, self.recent, self.count = first.copy(), first.copy(), 1
 
-    def match(self, frame_field: Field) -> Match:
-        """Return how a frame lies to this view."""
+    def match(self, frame_field: Field) -> tuple[Match, bool]:
+        """Return how a frame lies to this view, and whether that is sure by the anchor."""
         match = register(self.anchor, frame_field)
-        if match.height < SURE and self.count > 1:
+        if match.height >= SURE:
+            return match, True
+        if self.count > 1:
             match = max(match, register(self.recent, frame_field), key=lambda m: m.height)
-        return match
+        return match, False
 
     @property
     def is_learning(self) -> bool:
@@ -143,19 +145,19 @@ class Watcher:
 
     def _found(self, size: tuple[int, int], frame_field: Field) -> tuple[View | None, Match | None, str]:
         """Return the view that fits best, and the match; or none, the nearest match and what must have happened."""
-        best: tuple[View, Match] | None = None
+        best: tuple[View, Match] | None = None  # the surest, but for one whose own first frames are like this one
         moved: Match | None = None
         alike = [view for view in self._views if view.anchor.shape == frame_field.shape and view.size == size]
         for view in alike:  # the one seen last comes first
-            match = view.match(frame_field)
+            match, is_anchored = view.match(frame_field)
             if match.height < SAME:
                 continue
             if not self._is_small(match.motion, frame_field.shape):
                 moved = moved or match
                 continue
-            if best is None or match.height > best[1].height:
+            if best is None or is_anchored or match.height > best[1].height:
                 best = view, match
-            if match.height >= SURE:
+            if is_anchored:  # else a view that went along with the light to this one's day would keep it
                 break
         if best is not None:
             return *best, ""

@@ -18,8 +18,8 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from unlit.color import srgb_to_linear
 from unlit.image_io import read_image, write_image
+from unlit.image_io.writing import write_encoded
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
@@ -84,31 +84,31 @@ def _write_frame(path: Path, pixels: NDArray[Any]) -> None:
     if pixels.dtype == np.float32:
         write_image(path, pixels, encoding="linear", bits=32)
         return
-    most = np.iinfo(pixels.dtype).max
-    light = srgb_to_linear(np.arange(most + 1, dtype=np.float32) / np.float32(most))[pixels]
-    write_image(path, light, encoding="srgb", bits=8 * pixels.dtype.itemsize)
+    write_encoded(path, pixels, encoding="srgb")
 
 
-def write_masks(folder: Path, masks: Masks, without: Iterable[str]) -> list[dict[str, Any]]:
+def write_masks(folder: Path, masks: Masks, without: Iterable[str], threads: int = 1) -> list[dict[str, Any]]:
     """Write what each kind leaves out, (m, h, w), and all together but for `without`; return the frames' entries."""
     (folder / "masks").mkdir()
     m = len(next(iter(masks.values())))
     kinds: list[dict[str, str]] = [{} for _ in range(m)]
+    written: list[tuple[Path, NDArray[np.bool_]]] = []
     for kind, left_out in masks.items():
         if not left_out.any():
             continue
         if m > 1 and (left_out == left_out[0]).all():
-            _write_mask(folder / "masks" / f"{kind}.png", left_out[0])
+            written.append((folder / "masks" / f"{kind}.png", left_out[0]))
             for entry in kinds:
                 entry[kind] = f"masks/{kind}.png"
             continue
         (folder / "masks" / kind).mkdir()
         for k in np.flatnonzero(left_out.any((1, 2))).tolist():
             kinds[k][kind] = f"masks/{kind}/{k + 1:04}.png"
-            _write_mask(folder / kinds[k][kind], left_out[k])
+            written.append((folder / kinds[k][kind], left_out[k]))
     together = union(masks, without)
-    for k in range(m):
-        _write_mask(folder / f"masks/{k + 1:04}.png", together[k])
+    written += [(folder / f"masks/{k + 1:04}.png", together[k]) for k in range(m)]
+    with ThreadPoolExecutor(threads) as pool:
+        list(pool.map(_write_mask, *zip(*written, strict=True)))
     return [{"mask": f"masks/{k + 1:04}.png", "kinds": kinds[k]} for k in range(m)]
 
 
