@@ -20,7 +20,8 @@ from unlit.prepare.source import encoded_u8
 if TYPE_CHECKING:
     from numpy.typing import NDArray
 
-_GAP = 4
+GAP = 4
+"""Pixels between the pictures of a sheet."""
 _PAPER = 255
 _LINEAR = srgb_to_linear(np.arange(256, dtype=np.float32) / 255)
 
@@ -43,9 +44,9 @@ def sheet(pictures: Sequence[NDArray[np.uint8]], columns: int) -> NDArray[np.uin
     h, w = pictures[0].shape[:2]
     columns = min(columns, len(pictures))
     rows = -(-len(pictures) // columns)
-    paper = np.full((rows * (h + _GAP) - _GAP, columns * (w + _GAP) - _GAP, 3), _PAPER, np.uint8)
+    paper = np.full((rows * (h + GAP) - GAP, columns * (w + GAP) - GAP, 3), _PAPER, np.uint8)
     for k, picture in enumerate(pictures):
-        top, left = k // columns * (h + _GAP), k % columns * (w + _GAP)
+        top, left = k // columns * (h + GAP), k % columns * (w + GAP)
         paper[top : top + h, left : left + w] = picture
     return paper
 

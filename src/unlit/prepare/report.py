@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from unlit.masks.overlay import COLORS, overlay
-from unlit.prepare.drawing import curves, image_tag, scatter, sheet, thumbnail
+from unlit.prepare.drawing import GAP, curves, image_tag, scatter, sheet, thumbnail
 from unlit.prepare.light import principal_plane
 
 if TYPE_CHECKING:
@@ -24,8 +24,9 @@ if TYPE_CHECKING:
     from unlit.prepare.shot import Shot
     from unlit.prepare.view import Watcher
 
-_THUMBNAIL = 152
-_OVERLAY = 306
+_SHEET = (8, 152)
+"""Frames side by side, and the width of each; fewer and wider ones where frames are wide."""
+_OVERLAY = (3, 306)
 _DRAWN = 2000
 """Frames of a long video that plots show, besides those kept."""
 _OVERLAYS = 3
@@ -78,14 +79,13 @@ def sequence_section(
     chosen = np.array([seen.index in kept for seen in drawn])
     lights = np.stack([seen.light for seen in drawn if seen.light is not None])
     shifts = [np.array([getattr(seen.motion, axis) for seen in drawn]) for axis in ("dx", "dy")]
-    thumbnails = [thumbnail(frame, _THUMBNAIL) for frame in placed.frames_u8]
     facts = f"{len(kept)} of {len(shot.frames)} frames of this view are kept, {w} x {h} pixels"
     if len(watcher.causes) > 1:
         facts += f"; it begins with {shot.cause}"
     return "\n".join(
         [
             f'<h2 id="{escape(name)}">{escape(name)}</h2><p class="note">{escape(facts)}</p>',
-            image_tag(sheet(thumbnails, 8), f"the frames of {escape(name)}"),
+            image_tag(_sheet(placed.frames_u8, _SHEET), f"the frames of {escape(name)}"),
             scatter(
                 principal_plane(lights), chosen, "lights of all frames; the nearer, the more alike; those kept are blue"
             ),
@@ -122,8 +122,15 @@ def _overlays(frames_u8: NDArray[np.uint8], label: str, swatch: str, masks: Mapp
     most_first = np.argsort(-shares)
     shown = most_first[np.unique(np.linspace(0, (shares > 0).sum() - 1, _OVERLAYS).astype(int))]
     laid = [overlay(frames_u8[k], {kind: left_out[k] for kind, left_out in masks.items()}) for k in shown]
-    pictures = [thumbnail(picture, _OVERLAY) for picture in laid]
-    return f"<figure><p>{text}</p>{image_tag(sheet(pictures, _OVERLAYS), escape(label))}</figure>"
+    return f"<figure><p>{text}</p>{image_tag(_sheet(laid, _OVERLAY), escape(label))}</figure>"
+
+
+def _sheet(pictures: Sequence[NDArray[np.uint8]] | NDArray[np.uint8], usual: tuple[int, int]) -> NDArray[np.uint8]:
+    """Return pictures of one size as a sheet: `usual` is how many of what width stand side by side."""
+    h, w = pictures[0].shape[:2]
+    columns = max(1, round(usual[0] / max(1, w / h / 2) ** 0.5))  # of a panorama eight would be mere lines
+    width = (usual[0] * (usual[1] + GAP)) // columns - GAP
+    return sheet([thumbnail(picture, width) for picture in pictures], columns)
 
 
 def _dropped(watcher: Watcher, dropped: Sequence[Mapping[str, str]]) -> str:
