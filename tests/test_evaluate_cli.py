@@ -134,3 +134,17 @@ def test_a_folder_that_is_full_is_left_alone_unless_forced(
     assert "--force" in capfd.readouterr().err
     assert run(*words, "--force") == 0
     assert (tmp_path / "report.md").is_file()
+
+
+def test_skipped_images_are_said_even_to_those_who_want_no_progress(
+    world: Path, tmp_path: Path, capfd: pytest.CaptureFixture[str]
+) -> None:
+    assert run("benchmark-set", "iiw", "--data", world, "--out", tmp_path / "iiw") == 0
+    (tmp_path / "iiw" / "2.json").unlink()
+    capfd.readouterr()
+    words = ("evaluate", "iiw", "--data", tmp_path / "iiw", "--split", "all", "--method", "constant-shading")
+    assert run(*words, "--out", tmp_path / "report", "--quiet") == 0
+    said = capfd.readouterr().err.strip()
+    assert said.startswith("unlit: constant-shading: 1 skipped, named in the report; first: ")
+    assert "2.json: is missing" in said
+    assert "\n" not in said
