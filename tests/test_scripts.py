@@ -26,6 +26,16 @@ def test_the_demo_writes_its_sheet_and_says_where(tmp_path: Path) -> None:
     assert "no network" in said
 
 
+def test_make_bench_runs_what_needs_nothing_but_the_package() -> None:
+    line = next(line for line in (ROOT / "Makefile").read_text().splitlines() if line.startswith("BENCHMARKS :="))
+    names = line.split(":=")[1].split()
+    assert {"all_pairs", "dense_term"} <= set(names)
+    for name in names:
+        said = run(f"benchmarks/{name}.py", "--help")
+        assert "--json" in said
+        assert "(required)" not in said
+
+
 def test_the_all_pairs_benchmark_reports_times_and_memory(tmp_path: Path) -> None:
     run("benchmarks/all_pairs.py", "--lengths", 2, "--json", tmp_path / "r.json")
     record = json.loads((tmp_path / "r.json").read_text())
