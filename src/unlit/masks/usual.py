@@ -41,13 +41,13 @@ def without_frame_light(values: Floats, known: Known) -> Floats:
     """
     for _ in range(2):
         apart = values - usual(values, known)
-        values = values - np.stack([_middle(a, k) for a, k in zip(apart, known, strict=True)])
+        values = values - np.stack([middle_of_frame(a, k) for a, k in zip(apart, known, strict=True)])
     return values
 
 
-def _middle(values: Floats, known: Known) -> Floats:
-    """Return the median over the known pixels of one frame, (1, 1, c); zeros where none is known."""
-    chosen = values[known][::3]  # a third is enough for a median, and takes a third of the time
+def middle_of_frame(values: Floats, known: Known) -> Floats:
+    """Return the median over the known pixels of one frame (y, x, c), (1, 1, c); zeros where none is known."""
+    chosen = values[::2, ::2][known[::2, ::2]]  # a quarter is enough for a median, and takes a quarter of the time
     middle = np.median(chosen, axis=0) if len(chosen) else np.zeros(values.shape[-1])
     return middle.astype(np.float32)[None, None]
 
