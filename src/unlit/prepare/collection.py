@@ -104,7 +104,7 @@ def prepare(
 
 def _no_room(out: Path, error: OSError | ImageError) -> str:
     cause = error.__cause__ if isinstance(error, ImageError) else error
-    return f"{out}: cannot be written to ({getattr(cause, 'strerror', error)}); make room and run this again"
+    return f"{out}: cannot be written to ({getattr(cause, 'strerror', error)}); make room or check permissions"
 
 
 def _noted(index: Index, job: Job, outcome: Outcome) -> Outcome:
@@ -113,7 +113,7 @@ def _noted(index: Index, job: Job, outcome: Outcome) -> Outcome:
         index.add(job.source, job.fingerprint, outcome)
     except OSError as error:
         index.take_back(job.source, outcome)
-        wrong = f"cannot be prepared ({index.out}: {error.strerror}); make room and run this again"
+        wrong = f"cannot be prepared ({index.out}: {error.strerror}); make room or check permissions"
         outcome = Outcome(refused=f"{printable(job.source.place)}: {wrong}")
         try:
             index.add(job.source, job.fingerprint, outcome)
