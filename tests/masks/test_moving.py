@@ -163,6 +163,9 @@ def test_things_have_sharp_outlines_though_candidates_are_blurred() -> None:
     apart[:, 30:] = apart[:, :34]  # all of it lit alike
     known = np.ones((48, 64), bool)
     assert not things(candidates, apart, known, variance).any(), "light explains all"
+    beside = apart.copy()
+    beside[20, 49] += np.array([0.1, 0.4, 0.2], np.float32)
+    assert not things(candidates, beside, known, variance).any(), "what touches no candidate is none"
     apart[where] += np.array([0.1, 0.4, 0.2], np.float32)
     found = things(candidates, apart, known, variance)
     assert found[where].all()
