@@ -185,3 +185,8 @@ def test_a_run_that_was_asked_to_stop_says_how_to_go_on(
     assert line == "unlit: stopped at step 1 of 2; go on with --resume"
     assert trained(data, tmp_path / "run", "--train.steps", 2, "--quiet", "--resume") == 0
     assert [line["step"] for line in metrics(tmp_path / "run")] == [1, 2]
+
+
+def test_scenes_that_are_rendered_first_are_announced(tmp_path: Path, capfd: pytest.CaptureFixture[str]) -> None:
+    assert trained(Path("worlds:0:2:32x32:2"), tmp_path / "run", "--train.steps", "1") == 0
+    assert capfd.readouterr().err.startswith("rendering 3 scenes before the first step; on a CPU")  # one for validation

@@ -68,7 +68,11 @@ def _train(config: Config, data: Path, run: Path, *, resume: bool, device: str, 
         from unlit.worlds.command import chosen_device
         from unlit.worlds.dataset import open_worlds
 
-        dataset = open_worlds(str(data), chosen_device(device))
+        where = chosen_device(device)
+        dataset = open_worlds(str(data), where)
+        if not quiet and os.environ.get("RANK", "0") == "0":
+            slow = "; on a CPU a minute each at 384x256:256, a second at 96x64:16" if where == "cpu" else ""
+            print(f"rendering {len(dataset.sources)} scenes before the first step{slow}", file=sys.stderr)
     else:
         dataset = open_dataset(
             data, with_truth=config.supervised.any, encoding=settings.encoding, one_light=settings.one_light
