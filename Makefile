@@ -25,7 +25,7 @@ demo-sequence: $(READY)
 	$(BIN)/python examples/tiny_world.py --out out/demo-sequence
 
 test: $(READY)
-	$(BIN)/python -m pytest -q
+	OMP_NUM_THREADS=1 $(BIN)/python -m pytest -q -n 2 --dist loadfile
 
 check: $(READY)
 	$(BIN)/ruff check .

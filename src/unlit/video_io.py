@@ -56,6 +56,10 @@ class VideoInfo:
     """Bits a channel."""
 
 
+class MissingPackageError(ValueError):
+    """What only an extra brings is not installed: what for, and how to get it."""
+
+
 @dataclass(frozen=True)
 class VideoFrame:
     """One frame of a video."""
@@ -113,7 +117,7 @@ def _av() -> Any:
     try:
         import av
     except ImportError as error:
-        raise ValueError("reading video needs PyAV; install it with: pip install 'unlit[video]'") from error
+        raise MissingPackageError("reading video needs PyAV; install it with: pip install 'unlit[video]'") from error
     return av
 
 

@@ -323,7 +323,8 @@ def test_the_paper_chooses_by_aspect_and_turns_at_the_root_of_one_and_a_half() -
 def item(h: int, w: int, m: int = 2, seed: int = 0) -> Item:
     g = torch.Generator().manual_seed(seed)
     frames = torch.rand(m, 3, h, w, generator=g)
-    truth = Truth(frames[0] + 0.1, frames + 0.2, torch.ones(m, dtype=torch.bool))
+    # A plain wall: its shading is resampled as frames are, where that of a pattern is what the light leaving it says.
+    truth = Truth(torch.full((3, h, w), 0.5), frames + 0.2, torch.ones(m, dtype=torch.bool))
     return Item(Sequence(frames, torch.ones(m, 1, h, w, dtype=torch.bool), "wall"), truth, one_light=True)
 
 

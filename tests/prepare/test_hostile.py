@@ -7,6 +7,7 @@ import json
 import os
 import struct
 import subprocess
+import sys
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
@@ -225,6 +226,18 @@ def test_a_video_that_states_too_many_frames_gives_those_it_has(
     (line,) = lines(capsys)
     assert "6 of 90000 frames are there; copy" in line
     assert len(description(tmp_path / "set" / "sequences" / "v")["frames"]) == 6
+
+
+def test_an_extra_that_is_missing_is_named_with_its_remedy(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    video = write_video(tmp_path / "v.mp4", clip(6, SIZE))
+    good = write_folder(tmp_path / "good", clip(6, SIZE))
+    monkeypatch.setitem(sys.modules, "av", None)  # as where it is not installed
+    assert run(video, good, "--out", tmp_path / "set", "--workers", 1) == 2
+    (line,) = lines(capsys)
+    assert line == f"unlit: {video}: reading video needs PyAV; install it with: pip install 'unlit[video]'"
+    assert [one["name"] for one in stated(tmp_path / "set")["sequences"]] == ["good"]
 
 
 def test_frames_that_a_decoder_made_up_are_left_out(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:

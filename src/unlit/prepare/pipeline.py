@@ -21,6 +21,7 @@ import numpy as np
 from unlit.image_io import ImageError
 from unlit.masks.build import build_masks
 from unlit.masks.by_hand import HandMaskError, hand_masks
+from unlit.masks.semantic import SegmenterError
 from unlit.prepare.placing import Placed, in_place, read_small_enough
 from unlit.prepare.report import Page, sequence_section
 from unlit.prepare.settings import PrepareSettings
@@ -38,6 +39,7 @@ from unlit.prepare.source import (
 )
 from unlit.prepare.view import Seen, Watcher
 from unlit.prepare.writing import VERSION, appearing, union, write_frames, write_json, write_masks
+from unlit.video_io import MissingPackageError
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
@@ -102,6 +104,8 @@ def _prepared(job: Job, progress: Progress) -> Outcome:
         return _written(job, watcher, shots, reasons, warnings, progress)
     except SourceError as error:
         return Outcome(refused=str(error), is_final=True, warnings=tuple(warnings))
+    except (MissingPackageError, SegmenterError) as error:
+        return Outcome(refused=f"{job.source.place}: {error}", warnings=tuple(warnings))
     except (ImageError, HandMaskError, OSError, MemoryError) as error:
         cause = error.__cause__ if str(error).startswith(str(job.out)) else None  # a file that could not be written
         wrong = cause if isinstance(cause, OSError) else error
