@@ -120,3 +120,4 @@ def benchmark_set(
 
     for name, reason in write_set(kind, data, out, seed=seed).items():
         print(f"unlit: left out {name}: {reason.removeprefix(f'{name}: ')}", file=sys.stderr)
+    print(f"a set in the layout of {kind.upper()}: {out}", file=sys.stderr)

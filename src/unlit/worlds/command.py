@@ -60,4 +60,5 @@ def render_worlds(
     if len(left_out) == scenes:
         print(f"unlit: nothing was rendered that can be seen; take another seed than {seed}", file=sys.stderr)
         sys.exit(1)
-    console.print(f"{scenes - len(left_out)} scenes: {out}", soft_wrap=True, markup=False, highlight=False)
+    said = f"{scenes - len(left_out)} scenes: {out}; look at {out / 'sheet.jpg'}"
+    console.print(said, soft_wrap=True, markup=False, highlight=False)
