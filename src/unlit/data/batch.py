@@ -143,16 +143,16 @@ def _followed(
     truths: list[Truth | None], looks: list[Look], patterns: Tensor | None, lights: Tensor | None
 ) -> tuple[Truth | None, ...]:
     """Return the truths after the same changes, those of several sequences as one."""
-    result = list(truths)
-    surfaces = {k: t.reflectance for k, t in enumerate(truths) if t is not None and t.reflectance is not None}
+    known = {k: truth for k, truth in enumerate(truths) if truth is not None}
+    surfaces = {k: t.reflectance for k, t in known.items() if t.reflectance is not None}
     if surfaces:
         gamma, colors = _look_tensors(looks, list(surfaces), next(iter(surfaces.values())).device)
         changed = torch.stack(list(surfaces.values())).clamp_min(0) ** gamma
         changed = (colors @ changed.flatten(2)).reshape(changed.shape)
         changed = changed if patterns is None else changed * patterns[list(surfaces), 0]
         for k, reflectance in zip(surfaces, changed, strict=True):
-            result[k] = replace(result[k], reflectance=reflectance)  # type: ignore[type-var]  # it is there
-    shadings = {k: t.shading for k, t in enumerate(truths) if t is not None and t.shading is not None}
+            known[k] = replace(known[k], reflectance=reflectance)
+    shadings = {k: t.shading for k, t in known.items() if t.shading is not None}
     if shadings:
         gamma, colors = _look_tensors(looks, list(shadings), next(iter(shadings.values())).device)
         # Channels change places in the light too; white balance is the surface's, and gray light has no hue to mix.
@@ -161,12 +161,11 @@ def _followed(
         changed = (places @ changed.flatten(3)).reshape(changed.shape)
         changed = changed if lights is None else changed * lights[list(shadings)]
         for k, shading in zip(shadings, changed, strict=True):
-            result[k] = replace(result[k], shading=shading)  # type: ignore[type-var]  # it is there
-    # What people said of a surface does not hold of its paint.
-    return tuple(
-        truth if truth is None or look.paint is None else replace(truth, judgements=None)
-        for truth, look in zip(result, looks, strict=True)
-    )
+            known[k] = replace(known[k], shading=shading)
+    for k, truth in known.items():
+        if looks[k].paint is not None:  # what people said of a surface does not hold of its paint
+            known[k] = replace(truth, judgements=None)
+    return tuple(known.get(k) for k in range(len(truths)))
 
 
 def _look_tensors(looks: list[Look], chosen: list[int], device: torch.device) -> tuple[Tensor, Tensor]:
