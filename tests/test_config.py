@@ -248,7 +248,7 @@ BAD: list[Case] = [
     (SolvedSettings, "steps", 0),
     *[
         (SupervisedSettings, name, value)
-        for name in ("judgements", "shading_classes", "truth", "truth_gradient", "margin", "edge")
+        for name in ("judgements", "shading_classes", "truth", "truth_gradient", "truth_linear", "margin", "edge")
         for value in NOT_NEGATIVE
     ],
     *[(FeatureScales, n, v) for n in ("intensity", "chromaticity", "position") for v in (0.0, *NOT_NEGATIVE)],

@@ -5,6 +5,7 @@ import subprocess
 import sys
 from collections.abc import Callable
 from dataclasses import replace
+from functools import partial
 from typing import Any
 
 import pytest
@@ -14,6 +15,7 @@ from torch import Tensor
 from tests.reference import supervised as reference
 from unlit.data.judgements import Judgements
 from unlit.data.truth import Truth
+from unlit.losses.linear_truth import linear_truth_term
 from unlit.losses.supervised import (
     Targets,
     direct_intrinsics_term,
@@ -27,7 +29,8 @@ from unlit.losses.supervised_settings import EDGE, MARGIN, SupervisedSettings
 from unlit.model.decomposition import Decomposition
 
 M, H, W = 2, 13, 12
-ALL = SupervisedSettings(judgements=1, shading_classes=2, truth=3, truth_gradient=5)
+WEIGHTS = ("judgements", "shading_classes", "truth", "truth_gradient", "truth_linear")
+ALL = SupervisedSettings(judgements=1, shading_classes=2, truth=3, truth_gradient=5, truth_linear=7)
 
 
 def generator(seed: int = 0) -> torch.Generator:
@@ -106,6 +109,16 @@ CASES: dict[str, tuple[int, Term, Term]] = {
         3,
         lambda r: truth_gradient_term(r, random_light(), random_mask()),
         lambda r: reference.truth_gradient(r, random_light(), random_mask()),
+    ),
+    "linear": (
+        3,
+        lambda r: linear_truth_term(r, random_light(), random_mask(), window=4),
+        lambda r: reference.linear_truth(r, random_light(), random_mask(), 4),
+    ),
+    "linear without windows": (
+        3,
+        lambda r: linear_truth_term(r, random_light(), random_mask()),
+        lambda r: reference.linear_truth(r, random_light(), random_mask(), 32),
     ),
     "direct": (
         3,
@@ -223,6 +236,7 @@ def test_the_truth_costs_nothing_at_any_scale_of_each_frame() -> None:
     for estimate in (truth.log(), truth.log() + scales):
         assert truth_term(estimate, truth, mask).item() < 1e-25
         assert truth_gradient_term(estimate, truth, mask).item() < 1e-12
+        assert abs(linear_truth_term(estimate, truth, mask, window=4).item()) < 1e-12
     assert direct_intrinsics_term(truth.log(), truth, mask).item() < 1e-25
     # Half of a wrong scale counts, as Direct Intrinsics has it.
     wrong = direct_intrinsics_term(truth.log() + 0.3, truth, mask).item()
@@ -232,7 +246,7 @@ def test_the_truth_costs_nothing_at_any_scale_of_each_frame() -> None:
 def test_other_estimates_do_not_come_cheaper_for_their_scale() -> None:
     truth, mask, estimate = random_light().clamp_min(1e-3), random_mask(), random_logs()
     scales = torch.tensor([-5.0, 3.0], dtype=torch.float64).reshape(M, 1, 1, 1)
-    for term in (truth_term, truth_gradient_term):
+    for term in (truth_term, truth_gradient_term, partial(linear_truth_term, window=4)):
         torch.testing.assert_close(term(estimate + scales, truth, mask), term(estimate, truth, mask))
         torch.testing.assert_close(term(estimate, 3 * truth, mask), term(estimate, truth, mask))
     assert direct_intrinsics_term(estimate + scales, truth, mask) > direct_intrinsics_term(estimate, truth, mask) + 1
@@ -258,6 +272,7 @@ def test_what_is_masked_or_unknown_may_hold_anything() -> None:
             ),
             (truth_term(r, truth, mask), truth_term(random_logs(), truth, mask)),
             (truth_gradient_term(r, truth, mask), truth_gradient_term(random_logs(), truth, mask)),
+            (linear_truth_term(r, truth, mask, window=4), linear_truth_term(random_logs(), truth, mask, window=4)),
         )
         for changed, unchanged in pairs:
             torch.testing.assert_close(changed, unchanged)
@@ -270,7 +285,7 @@ def test_black_truth_is_unknown_and_a_missing_channel_is_not() -> None:
     unknown, blueless, known = random_logs(), random_logs(), random_logs()
     unknown[:, :, 3:5, 2:4] += 1
     blueless[:, 2, 6] += 1
-    for term in (truth_term, truth_gradient_term, direct_intrinsics_term):
+    for term in (truth_term, truth_gradient_term, direct_intrinsics_term, linear_truth_term):
         torch.testing.assert_close(term(unknown, random_light(), mask), term(known, random_light(), mask))
         assert not torch.isclose(term(blueless, random_light(), mask), term(known, random_light(), mask))
 
@@ -299,7 +314,7 @@ def test_terms_and_gradients_are_finite_for_flat_black_and_tiny_pictures(size: t
 def test_the_total_is_the_weighted_sum_of_the_terms() -> None:
     d, mask, known = random_decomposition(), random_mask(), random_truth()
     terms = supervised_terms(d, mask, known, ALL)
-    assert set(terms) == {"judgements", "shading_classes", "truth", "truth_gradient", "total"}
+    assert set(terms) == {"judgements", "shading_classes", "truth", "truth_gradient", "truth_linear", "total"}
     expected = sum(getattr(ALL, name) * value for name, value in terms.items() if name != "total")
     torch.testing.assert_close(terms["total"], expected)
 
@@ -319,6 +334,7 @@ def test_reflectance_of_all_frames_and_shading_of_some_are_compared_with_the_tru
     else:
         torch.testing.assert_close(terms["truth"], sum(truth_term(*pair) for pair in pairs))
         torch.testing.assert_close(terms["truth_gradient"], sum(truth_gradient_term(*pair) for pair in pairs))
+        torch.testing.assert_close(terms["truth_linear"], sum(linear_truth_term(*pair) for pair in pairs))
 
 
 def test_margin_and_edge_are_those_of_the_settings() -> None:
@@ -333,13 +349,13 @@ def test_margin_and_edge_are_those_of_the_settings() -> None:
 
 def test_terms_without_weight_or_truth_are_left_out() -> None:
     d, mask, known = random_decomposition(), random_mask(), random_truth()
-    for name in ("judgements", "shading_classes", "truth", "truth_gradient"):
+    for name in WEIGHTS:
         assert set(supervised_terms(d, mask, known, settings_with(name, 2))) == {name, "total"}
     nothing = supervised_terms(d, mask, Truth(), ALL)
     assert set(nothing) == {"total"}
     assert nothing["total"].item() == 0
     shading = supervised_terms(d, mask, Truth(shading=known.shading, shading_valid=known.shading_valid), ALL)
-    assert set(shading) == {"truth", "truth_gradient", "total"}
+    assert set(shading) == {"truth", "truth_gradient", "truth_linear", "total"}
 
 
 def test_gray_light_leaves_its_color_out() -> None:
@@ -388,7 +404,7 @@ def test_what_is_known_of_other_frames_is_refused() -> None:
         supervised_terms(d, mask[:1], known, ALL)
 
 
-@pytest.mark.parametrize("name", ["judgements", "shading_classes", "truth", "truth_gradient", "margin", "edge"])
+@pytest.mark.parametrize("name", [*WEIGHTS, "margin", "edge"])
 @pytest.mark.parametrize("value", [-1.0, math.nan, math.inf])
 def test_settings_without_sense_are_refused(name: str, value: float) -> None:
     with pytest.raises(ValueError, match=f"{name} must be finite and not negative"):
@@ -398,7 +414,7 @@ def test_settings_without_sense_are_refused(name: str, value: float) -> None:
 def test_nothing_is_supervised_unless_asked_for() -> None:
     assert not SupervisedSettings().any
     assert not SupervisedSettings(direct=True, margin=1, edge=1).any
-    for name in ("judgements", "shading_classes", "truth", "truth_gradient"):
+    for name in WEIGHTS:
         assert settings_with(name, 0.1).any
 
 

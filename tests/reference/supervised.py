@@ -102,3 +102,30 @@ def _gradient_at_one_scale(log_estimate: Tensor, truth: Tensor, valid: Tensor, *
                         step = d[i, :, y, x] - d[i, :, v, u]
                         total = total + ((step**2).sum() if squared else step.abs().sum())
     return total / max(int(valid.sum()) * channels, 1)
+
+
+def linear_truth(log_estimate: Tensor, truth: Tensor, mask: Tensor, window: int) -> Tensor:
+    """Half of what is lost of whole frames, half of what is lost in windows; all of the former without windows."""
+    known, wholes, windows = _valid(truth, mask), [], []
+    h, w = known.shape[1:]
+    for estimate, true, valid in zip(log_estimate.exp(), truth, known, strict=True):
+        wholes.append(_lost(estimate, true, valid) / (true**2 * valid).sum())
+        errors, sizes = [], []
+        for y in range(0, h - window + 1, window // 2):
+            for x in range(0, w - window + 1, window // 2):
+                part = (..., slice(y, y + window), slice(x, x + window))
+                errors.append(_lost(estimate[part], true[part], valid[part]))
+                sizes.append((true[part] ** 2 * valid[part]).sum())
+        if errors:
+            windows.append(torch.stack(errors).sum() / torch.stack(sizes).sum())
+    whole = torch.stack(wholes).mean()
+    return 0.5 * (whole + torch.stack(windows).mean()) if windows else whole
+
+
+def _lost(estimate: Tensor, true: Tensor, valid: Tensor) -> Tensor:
+    """Σ (α e − t)² for the best α."""
+    e, t = (torch.cat([channel[valid] for channel in pictures]) for pictures in (estimate, true))
+    if not e.numel():
+        return estimate.new_zeros(())
+    alpha = (e * t).sum() / (e * e).sum()
+    return ((alpha * e - t) ** 2).sum()

@@ -38,11 +38,12 @@ def _training(recipe: Callable[[], Config], description: str) -> Callable[..., N
         data: Path,
         run: Path,
         resume: bool = False,
+        start: Path | None = None,
         device: str = "auto",
         quiet: bool = False,
         config: Annotated[Config, tyro.conf.arg(name="")] = default,
     ) -> None:
-        _train(config, data, run, resume=resume, device=device, quiet=quiet)
+        _train(config, data, run, resume=resume, start=start, device=device, quiet=quiet)
 
     command.__doc__ = f"""{description}
 
@@ -52,6 +53,7 @@ def _training(recipe: Callable[[], Config], description: str) -> Callable[..., N
             begins.
         run: Folder for the config, metrics, picture sheets, checkpoints and, at the end, the weights.
         resume: Go on with the run that is in the folder.
+        start: Weights to begin with, of the same network: to learn more from other data, or with another rate.
         device: Where to train: auto, cpu, cuda, cuda:1.
         quiet: Show no progress.
         config: The recipe.
@@ -59,7 +61,9 @@ def _training(recipe: Callable[[], Config], description: str) -> Callable[..., N
     return command
 
 
-def _train(config: Config, data: Path, run: Path, *, resume: bool, device: str, quiet: bool) -> None:
+def _train(
+    config: Config, data: Path, run: Path, *, resume: bool, start: Path | None, device: str, quiet: bool
+) -> None:
     from unlit.data.dataset import open_dataset
     from unlit.train.loop import fit
 
@@ -77,7 +81,7 @@ def _train(config: Config, data: Path, run: Path, *, resume: bool, device: str, 
         dataset = open_dataset(
             data, with_truth=config.supervised.any, encoding=settings.encoding, one_light=settings.one_light
         )
-    result = fit(config, dataset, run, resume=resume, device=device, quiet=quiet)
+    result = fit(config, dataset, run, resume=resume, start=start, device=device, quiet=quiet)
     if os.environ.get("RANK", "0") != "0":
         return
     if not result.is_complete:

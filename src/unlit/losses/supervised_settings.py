@@ -14,7 +14,7 @@ MARGIN = 2.2 * math.log(1.1)
 EDGE = math.log(1.1)
 """A tenth from one pixel to the next. SAW says where shading has an edge, not of what size; this is a choice."""
 
-_WEIGHTS = ("judgements", "shading_classes", "truth", "truth_gradient")
+_WEIGHTS = ("judgements", "shading_classes", "truth", "truth_gradient", "truth_linear")
 
 
 @dataclass(frozen=True)
@@ -29,6 +29,9 @@ class SupervisedSettings:
     """Weight of the difference from true reflectance and shading, up to a scale for each frame."""
     truth_gradient: float = 0.0
     """Weight of the difference of neighboring pixels' differences from the truth."""
+    truth_linear: float = 0.0
+    """Weight of the difference from the truth in linear light, of whole frames and of small windows, each up to a
+    scale: logs count most where it is dark, this where it is bright."""
     direct: bool = False
     """Compare with the truth as Direct Intrinsics does: half of the scale counts, gradients are squared, one size."""
     margin: float = MARGIN
@@ -46,4 +49,4 @@ class SupervisedSettings:
     @property
     def any(self) -> bool:
         """Whether any term counts."""
-        return max(self.judgements, self.shading_classes, self.truth, self.truth_gradient) > 0
+        return any(getattr(self, name) > 0 for name in _WEIGHTS)

@@ -23,6 +23,9 @@ from unlit.model.unet import padded
 CHANNELS = (32, 48, 96, 128, 160, 160)
 """Of the maps, half the size first."""
 
+BLOCKS = (1, 1, 1, 2, 2, 3)
+"""Residual blocks of the encoder at each size, and of the decoder but for the smallest: more where they cost less."""
+
 STRIDE = 2 ** len(CHANNELS)
 """Sides of the image must be multiples of this inside the network."""
 
@@ -37,16 +40,15 @@ class CompactNet(nn.Module):
     it stays zero. `width` scales the number of channels.
     """
 
-    def __init__(self, *, gray_shading: bool = False, width: float = 1.0) -> None:
+    def __init__(self, *, gray_shading: bool = False, width: float = 1.0, blocks: tuple[int, ...] = BLOCKS) -> None:
         super().__init__()
         channels = [max(4, 4 * round(width * c / 4)) for c in CHANNELS]
         self.gray_shading = gray_shading
         self.stem = nn.Conv2d(4 * 6, channels[0], 3, padding=1)
-        self.encoder = nn.ModuleList(_Residual(c) for c in channels)
+        self.encoder = nn.ModuleList(_row(c, n) for c, n in zip(channels, blocks, strict=True))
         self.down = nn.ModuleList(nn.Conv2d(a, b, 3, stride=2, padding=1) for a, b in pairwise(channels))
-        self.bottom = nn.Sequential(_Residual(channels[-1]), _Residual(channels[-1]))
         self.up = nn.ModuleList(nn.Conv2d(b, a, 1) for a, b in pairwise(channels))
-        self.decoder = nn.ModuleList(_Residual(c) for c in channels[:-1])
+        self.decoder = nn.ModuleList(_row(c, n) for c, n in zip(channels[:-1], blocks[:-1], strict=True))
         self.head = nn.Conv2d(channels[0], 4 * 4, 3, padding=1)
         self.color_head = None if gray_shading else nn.Linear(channels[-1], 3)
         nn.init.zeros_(self.head.weight)
@@ -66,10 +68,9 @@ class CompactNet(nn.Module):
         seen = padded(torch.cat([images_srgb, LOG_SHARE * log_image], 1), STRIDE)
         x = self.stem(pixel_unshuffle(seen, 2))
         maps: list[Tensor] = []
-        for k, block in enumerate(self.encoder):
-            x = block(self.down[k - 1](x) if k else x)
+        for k, row in enumerate(self.encoder):
+            x = row(self.down[k - 1](x) if k else x)
             maps.append(x)
-        x = self.bottom(x)
         color = images_srgb.new_zeros(len(images_srgb), 3)
         if self.color_head is not None:
             color = self.color_head(x.mean((2, 3)))
@@ -80,6 +81,10 @@ class CompactNet(nn.Module):
         log_reflectance = 0.5 * log_image + leaning[:, :3]
         log_shading = 0.5 * log_image.mean(1, keepdim=True) + leaning[:, 3:]
         return Decomposition(log_reflectance, log_shading, color)
+
+
+def _row(channels: int, blocks: int) -> nn.Sequential:
+    return nn.Sequential(*(_Residual(channels) for _ in range(blocks)))
 
 
 class _Residual(nn.Module):

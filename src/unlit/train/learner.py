@@ -51,6 +51,13 @@ class Learner:
         self.average = saved.ema
         self._averaged = self._floats()
 
+    def begin_with(self, weights: dict[str, Tensor]) -> None:
+        """Take weights from elsewhere; what the optimizer knows begins anew."""
+        self.network.load_state_dict(weights)
+        self._statistics_before = _flat(self._statistics)
+        self.average = _copied(self.network.state_dict()) if self.average is not None else None
+        self._averaged = self._floats()
+
     def _floats(self) -> tuple[list[Tensor], list[Tensor]]:
         """Return the tensors of the average and those of the network that they follow; counts are not averaged."""
         now, average = self.network.state_dict(), self.average or {}

@@ -33,6 +33,7 @@ from unlit.train.checkpoint import (
     check_same_tensors,
     latest_checkpoint,
     load_checkpoint,
+    load_weights,
     mark_best,
     save_checkpoint,
     save_weights,
@@ -81,12 +82,14 @@ def fit(
     device: str = "auto",
     quiet: bool = False,
     solved: Mapping[str, Tensor] | None = None,
+    start: str | Path | None = None,
 ) -> Result:
     """Train a network on the sequences of `dataset` and leave everything in the folder `run`.
 
     With `resume` a run goes on from its last checkpoint, or from the start if it has none yet; the config must be the
     one it began with, but for `journal`. Under `torchrun` all processes call this alike. `solved` are reflectances
-    (3, h, w) by the names of sequences, where `config.solved` asks for them and they were found before.
+    (3, h, w) by the names of sequences, where `config.solved` asks for them and they were found before. `start` is a
+    file of weights of the same network, to begin with instead of with chance.
     """
     run = Path(run)
     with joined_team(device) as team, ExitStack() as lock:
@@ -94,6 +97,8 @@ def fit(
         if team.is_first:
             lock.enter_context(alone_in(run))
         made = Run(config, dataset, run, team, quiet=quiet, solved=solved)
+        if start is not None:
+            made.begin_with(Path(start))
         team.wait()  # all have looked at the folder before anything is written to it
         if team.is_first:
             replace_durably(run / "config.json", config_to_json(config).encode())
@@ -326,6 +331,17 @@ class Run:
             "sums": [_plain(value) for value in self.sums.tolist()],
             "summed": self.summed,
         }
+
+    def begin_with(self, weights: Path) -> None:
+        """Begin with weights that another run has left, unless a checkpoint of this one says otherwise."""
+        weights = weights / "weights.safetensors" if weights.is_dir() else weights  # the folder of a run
+        found, _ = load_weights(weights, self.device)
+        expected = self.learner.network.state_dict()
+        # Weights may be kept in fewer digits than they are trained in.
+        found = {name: t.to(expected[name].dtype) if name in expected else t for name, t in found.items()}
+        check_same_tensors(weights, found, expected)
+        self.learner.begin_with(found)
+        self._say(f"begins with {weights.name}")
 
     def resume(self) -> None:
         """Go on from the last checkpoint, where there is one."""
