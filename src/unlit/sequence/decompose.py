@@ -27,6 +27,9 @@ if TYPE_CHECKING:
 SIZE = 384
 """The longer side at which the energy is minimised, as in the paper's training; larger frames are carried back up."""
 
+MOST_OVER_MEDIAN = 8.0
+"""White over the median, at most, in PNG: half of a shading is then above 0.39, encoded. Objects under lamps have 3 to 6."""
+
 Format = Literal["png", "tiff", "exr"]
 
 
@@ -50,7 +53,8 @@ class SequenceDecomposition:
 
         EXR and TIFF hold the linear values themselves, in floats: their product is the frame to rounding. PNG is for
         looking at: 16 bits, sRGB-encoded, divided by the `scale` that the JSON file gives, one for all shadings; light
-        that is brighter, a thousandth of the pixels at most, or negative is cut off.
+        that is brighter or negative is cut off. `cut_off` is the share of a file's pixels that are too bright: a
+        thousandth over all files, and more where that would leave half of the lit pixels nearly black.
         """
         if format not in get_args(Format):
             raise SequenceError(f"{folder}: pictures cannot be {format!r}; choose one of {', '.join(get_args(Format))}")
@@ -58,13 +62,16 @@ class SequenceDecomposition:
         folder.mkdir(parents=True, exist_ok=True)
         encoding: Encoding = "srgb" if format == "png" else "linear"
         bits = 16 if format == "png" else 32
-        shading_scale = _viewing_scale(self.shadings) if format == "png" else 1.0
+        shading_scale = _shading_scale(self.shadings) if format == "png" else 1.0
         reflectance_scale = _viewing_scale(self.reflectance) if format == "png" else 1.0
         pictures = {f"{self.name}.reflectance": (self.reflectance, reflectance_scale)}
         pictures |= {f"{n}.shading": (s, shading_scale) for n, s in zip(self.frame_names, self.shadings, strict=True)}
         for stem, (pixels, scale) in pictures.items():
             write_image(folder / f"{stem}.{format}", pixels / np.float32(scale), encoding=encoding, bits=bits)
-        files = {f"{stem}.{format}": {"scale": scale} for stem, (_, scale) in pictures.items()}
+        files = {
+            f"{stem}.{format}": {"scale": scale, "cut_off": _cut_off(pixels, scale) if format == "png" else 0.0}
+            for stem, (pixels, scale) in pictures.items()
+        }
         description = {"unlit": __version__, "encoding": encoding, "method": "sequence", "files": files}
         (folder / f"{self.name}.unlit.json").write_text(json.dumps(description, indent=1) + "\n")
 
@@ -75,6 +82,23 @@ def _viewing_scale(values: NDArray[np.float32]) -> float:
     place = min(brightest.size - 1, int(0.999 * brightest.size))
     scale = float(np.partition(brightest, place)[place])
     return scale if scale > 0 else 1.0
+
+
+def _shading_scale(shadings: NDArray[np.float32]) -> float:
+    """Return the viewing scale of shadings (m, h, w, 3), but at most `MOST_OVER_MEDIAN` times their median where lit.
+
+    What passes before a dark surface (a tent, a crowd, a lamp at night) can be a hundred times as bright as its light,
+    and an unmasked sequence has enough of it to leave all the rest nearly black.
+    """
+    brightest = shadings.max(axis=-1)
+    lit = brightest[brightest > 0]  # around an object all may be black
+    scale = _viewing_scale(shadings)
+    return min(scale, MOST_OVER_MEDIAN * float(np.median(lit))) if lit.size else scale
+
+
+def _cut_off(pixels: NDArray[np.float32], scale: float) -> float:
+    """Return the share of pixels (h, w, 3) with a channel brighter than `scale`."""
+    return float((pixels.max(axis=-1) > np.float32(scale)).mean())
 
 
 def decompose_sequence(
