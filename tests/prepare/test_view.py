@@ -110,6 +110,30 @@ def test_pictures_of_different_places_are_refused_as_such() -> None:
         choose_shots(SOURCE, watcher, SETTINGS)
 
 
+def narrower(picture: NDArray[np.uint8], width: int) -> NDArray[np.uint8]:
+    """Return a picture of another size: the left of it."""
+    return picture[:, :width]
+
+
+def test_pictures_of_different_places_and_sizes_are_not_said_to_move() -> None:
+    """Three of each place, the camera quite still meanwhile."""
+    places = [narrower(picture, SIZE[1] - 8 * (seed % 2)) for seed in range(4) for picture in clip(3, SIZE, seed=seed)]
+    with pytest.raises(SourceError, match="12 frames show 4 different views at 2 sizes; give 5 or more of one view"):
+        choose_shots(SOURCE, watched(places), SETTINGS)
+
+
+def test_two_places_with_too_few_frames_each_are_not_said_to_move() -> None:
+    watcher = watched([*clip(4, SIZE, seed=0), *clip(4, SIZE, seed=1)])
+    with pytest.raises(SourceError, match="8 frames show 2 different views; give 5 or more of one view"):
+        choose_shots(SOURCE, watcher, SETTINGS)
+
+
+def test_frames_that_all_differ_in_size_are_refused_for_that() -> None:
+    watcher = watched([narrower(picture, SIZE[1] - 4 * k) for k, picture in enumerate(clip(6, SIZE))])
+    with pytest.raises(SourceError, match="its frames have 6 different sizes; give frames of one view at one size"):
+        choose_shots(SOURCE, watcher, SETTINGS)
+
+
 def test_black_frames_and_copies_are_dropped_with_their_reason() -> None:
     frames = clip(8, SIZE)
     black = np.zeros_like(frames[0])

@@ -12,7 +12,7 @@ from unlit.prepare.choosing import spread
 from unlit.prepare.light import distances
 from unlit.prepare.settings import PrepareSettings
 from unlit.prepare.source import Source, SourceError
-from unlit.prepare.view import Seen, Watcher
+from unlit.prepare.view import MOVED, Seen, Watcher
 
 if TYPE_CHECKING:
     pass
@@ -85,14 +85,15 @@ def _check_fixed(source: Source, watcher: Watcher, fixed: dict[int, list[Seen]],
         raise SourceError(f"{source.place}: {wrong}: give more")
     if sum(len(frames) for frames in fixed.values()) >= _MIN_FIXED * len(usable):
         return
-    cuts = sum(cause.endswith("cut") for cause in watcher.causes.values())
-    sizes = len({seen.size for seen in usable})
-    if sizes > len(usable) / 4:
+    views, sizes = len(watcher.causes), len({seen.size for seen in usable})
+    moves = sum(cause.startswith(MOVED) for cause in watcher.causes.values())
+    if sizes == views:  # one view at many sizes cannot be told from as many views
         wrong = f"its frames have {sizes} different sizes"
         raise SourceError(f"{source.place}: {wrong}; give frames of one view at one size")
-    if cuts > len(watcher.causes) / 2:
-        wrong = f"{len(usable)} frames show {len(watcher.causes)} different views"
-        raise SourceError(f"{source.place}: {wrong}; give frames of one view, under light that changes")
+    if moves < views - 1 - moves:  # most views do not continue an earlier one, so there is no motion to speak of
+        wrong = f"{len(usable)} frames show {views} different views" + (f" at {sizes} sizes" if sizes > 1 else "")
+        needed = f"{settings.min_frames} or more of one view, at one size, under light that changes"
+        raise SourceError(f"{source.place}: {wrong}; give {needed}")
     raise SourceError(f"{source.place}: the view is not fixed: {_motion_in_words(watcher)}; use a tripod")
 
 

@@ -27,6 +27,8 @@ SAME = 9.0
 """The height of a peak from which on two fields show one view (docs/trials-prepare.md has what real views gave)."""
 SURE = 20.0
 """The height from which on no other view needs to be asked."""
+MOVED = "the view"
+"""How the cause of a view begins that is an earlier one, moved."""
 _ANCHOR_FRAMES = 16
 _LEARN_EVERY = 4
 _RECENT_SHARE = 0.2
@@ -208,4 +210,4 @@ def _move_in_words(motion: Motion, scale: float) -> str:
         parts.append(f"turned by {np.degrees(motion.turn):.1f} degrees")
     if abs(motion.zoom - 1) > 0.01:
         parts.append(f"zoomed by {motion.zoom:.3f}")
-    return f"the view {', '.join(parts)}"
+    return f"{MOVED} {', '.join(parts)}"

@@ -28,7 +28,7 @@ SIZE = 384
 """The longer side at which the energy is minimised, as in the paper's training; larger frames are carried back up."""
 
 MOST_OVER_MEDIAN = 8.0
-"""White over the median, at most, in PNG: half of a shading is then above 0.39, encoded. Objects under lamps have 3 to 6."""
+"""White over the median, at most, in PNG: half of a shading is then above 0.39, encoded. Lit objects have 3 to 6."""
 
 Format = Literal["png", "tiff", "exr"]
 
