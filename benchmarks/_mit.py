@@ -36,6 +36,7 @@ ZHAO_SHARE = 0.7
 Object = dict[str, NDArray[np.uint16]]
 Network = UNet | CompactNet
 Scores = dict[str, float]
+Logs = NDArray[np.float32]
 
 
 def load_objects(data: Path) -> dict[str, Object]:
@@ -145,23 +146,41 @@ def _filled(values: Tensor, mask: Tensor) -> Tensor:
     return values[:, rows, columns]
 
 
-def scores_of(network: Network, item: Object, longest: int, device: torch.device) -> dict[str, Scores]:
-    """Return the scores of one object: by one look, by several, and by several averaged with Zhao's method."""
-    raw, mask = pictures_of(item, ["diffuse"]), mask_of(item)
-    image = exposed((raw * mask).to(device), mask.to(device), MIXTURE_MEAN)
-    logs = {
-        name: log_shading_of(network, image, mask.to(device), longest, views=views)[0].cpu().numpy()
+def logs_of(network: Network, item: Object, longest: int, device: torch.device) -> dict[str, Logs]:
+    """Return the log of shading (h, w) that a network finds for one object, by one look and by several."""
+    image, mask = seen_picture(item)
+    return {
+        name: log_shading_of(network, image.to(device), mask.to(device), longest, views=views)[0].cpu().numpy()
         for name, views in (("one look", False), ("views", True))
     }
+
+
+def seen_picture(item: Object) -> tuple[Tensor, Tensor]:
+    """Return what is decomposed, (1, 3, h, w) linear, black beside the object, and the object's mask."""
+    mask = mask_of(item)
+    return exposed(pictures_of(item, ["diffuse"]) * mask, mask, MIXTURE_MEAN), mask
+
+
+def with_zhao(log_shading: Logs, item: Object, share: float = ZHAO_SHARE) -> Logs:
+    """Return the log of shading (h, w) averaged with that of Zhao's method, which has `share` of it."""
+    image, mask = seen_picture(item)
     valid = mask[0, 0].numpy()
-    pixels = image[0].cpu().permute(1, 2, 0).numpy()
-    zhao = np.log(np.maximum(BASELINES["zhao"](pixels, valid)[1].mean(-1), 1e-6))
-    same_scale = zhao - zhao[valid].mean() + logs["views"][valid].mean()
-    logs["views and zhao"] = (1 - ZHAO_SHARE) * logs["views"] + ZHAO_SHARE * same_scale
+    zhao = np.log(np.maximum(BASELINES["zhao"](_pixels(image), valid)[1].mean(-1), 1e-6))
+    same_scale = zhao - zhao[valid].mean() + log_shading[valid].mean()
+    mean: Logs = ((1 - share) * log_shading + share * same_scale).astype(np.float32)
+    return mean
+
+
+def scores_of(log_shading: Logs, item: Object) -> Scores:
+    """Return the scores of one object for the log of its shading (h, w); its reflectance is image / shading."""
+    image, mask = seen_picture(item)
+    valid = mask[0, 0].numpy()
     truth = [pictures_of(item, [name])[0].permute(1, 2, 0).numpy() for name in ("reflectance", "shading")]
-    scores = {}
-    for name, log_shading in logs.items():
-        shading = np.exp(log_shading).astype(np.float32) * valid
-        reflectance = pixels / np.maximum(shading, 1e-6)[..., None] * valid[..., None]
-        scores[name] = mit_scores(reflectance.astype(np.float32), shading, truth[0], truth[1][..., 0], valid)
-    return scores
+    shading = np.exp(log_shading).astype(np.float32) * valid
+    reflectance = _pixels(image) / np.maximum(shading, 1e-6)[..., None] * valid[..., None]
+    return mit_scores(reflectance.astype(np.float32), shading, truth[0], truth[1][..., 0], valid)
+
+
+def _pixels(image: Tensor) -> NDArray[np.float32]:
+    pixels: NDArray[np.float32] = image[0].permute(1, 2, 0).numpy()
+    return pixels

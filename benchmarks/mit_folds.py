@@ -12,7 +12,7 @@ import json as json_module
 import multiprocessing
 import tempfile
 import time
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Mapping
 from concurrent.futures import ProcessPoolExecutor
 from dataclasses import dataclass, fields, replace
 from pathlib import Path
@@ -23,7 +23,18 @@ import torch
 import tyro
 
 from _measure import report
-from _mit import load_objects, scores_of, solved_before, training_sequences, write_packed, write_solved
+from _mit import (
+    Logs,
+    Object,
+    load_objects,
+    logs_of,
+    scores_of,
+    solved_before,
+    training_sequences,
+    with_zhao,
+    write_packed,
+    write_solved,
+)
 from unlit.config import Config, config_from_json, config_to_json
 from unlit.data.dataset import dataset_of
 from unlit.evaluate.mit import mean_scores
@@ -74,11 +85,28 @@ def trained_and_scored(job: Job) -> dict[str, Any]:
     network = network_of(job.config.model).to(device)
     network.load_state_dict(weights)
     network.eval()
-    scores = {name: scores_of(network, objects[name], job.config.data.longest, device) for name in left_out}
+    logs = {name: logs_of(network, objects[name], job.config.data.longest, device) for name in left_out}
+    scores = {name: {way: scores_of(log, objects[name]) for way, log in found.items()} for name, found in logs.items()}
     return {
         "name": job.name, "fold": job.fold, "seed": job.config.train.seed, "seconds": seconds, "steps": result.step,
-        "skipped": result.skipped_steps, "scores": scores,
+        "skipped": result.skipped_steps, "scores": scores, "logs": {name: log["views"] for name, log in logs.items()},
     }  # fmt: skip
+
+
+def together(results: list[dict[str, Any]], objects: Mapping[str, Object]) -> list[dict[str, Any]]:
+    """Return, for each name and fold, the scores of the mean over its seeds' logs, with and without Zhao's method."""
+    found = []
+    for name, fold in dict.fromkeys((result["name"], result["fold"]) for result in results):
+        mine = [result for result in results if (result["name"], result["fold"]) == (name, fold)]
+        scores = {}
+        for left_out in mine[0]["logs"]:
+            mean: Logs = np.stack([result["logs"][left_out] for result in mine]).mean(0)
+            item = objects[left_out]
+            ways = {"views": mean, "views and zhao": with_zhao(mean, item)}
+            scores[left_out] = {f"{way}, {len(mine)} networks": scores_of(log, item) for way, log in ways.items()}
+        seconds = sum(result["seconds"] for result in mine)
+        found.append({"name": name, "fold": fold, "seed": None, "seconds": seconds, "scores": scores})
+    return found
 
 
 def solve(job: Job) -> None:
@@ -123,7 +151,7 @@ def summary(results: list[dict[str, Any]]) -> list[dict[str, Any]]:
         mine = [result for result in results if result["name"] == name]
         for variant in next(iter(mine[0]["scores"].values())):
             by_seed = []
-            for seed in sorted({result["seed"] for result in mine}):
+            for seed in dict.fromkeys(result["seed"] for result in mine):
                 found = [s[variant] for r in mine if r["seed"] == seed for s in r["scores"].values()]
                 by_seed.append(mean_scores(found))
             row: dict[str, Any] = {"what": name, "variant": variant, "seeds": len(by_seed)}
@@ -161,7 +189,7 @@ def main(
         data: The MIT set's folder, or a packed file.
         json: Where to write the results.
         device: To train on.
-        seeds: How many.
+        seeds: How many networks for each fold; their mean is scored too.
         processes: Trainings at a time on the device.
         recipes: `mit`; ablations of its energy by name; `energy`, trained on the energy itself.
         set_: Fields to change, such as train.steps=100.
@@ -184,9 +212,11 @@ def main(
             for fold in range(FOLDS)
         ]
         results = all_of(trained_and_scored, trainings, processes)
-    report("mit_folds", summary(results), torch.device(device), json)
+    all_seeds = together(results, load_objects(data))
+    report("mit_folds", summary(results) + summary(all_seeds), torch.device(device), json)
     if json:
-        json.with_suffix(".objects.json").write_text(json_module.dumps(results, indent=1) + "\n")
+        kept = [{key: value for key, value in r.items() if key != "logs"} for r in [*results, *all_seeds]]
+        json.with_suffix(".objects.json").write_text(json_module.dumps(kept, indent=1) + "\n")
 
 
 if __name__ == "__main__":

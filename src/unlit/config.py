@@ -45,6 +45,8 @@ class ModelSettings:
     """Scales the number of channels; 1 is the network's own."""
     gray_shading: bool = False
     """No light color."""
+    fine: bool = False
+    """Let the compact network have maps of full size too: better where training pictures are few and small."""
     anchored: bool = False
     """Let the paper's network add to half of the image's log, as the compact one always does."""
 

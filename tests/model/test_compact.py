@@ -12,17 +12,19 @@ def images(m: int = 2, h: int = 40, w: int = 56) -> torch.Tensor:
     return torch.rand(m, 3, h, w, generator=torch.Generator().manual_seed(0))
 
 
-def test_an_untrained_network_splits_every_image_evenly() -> None:
+@pytest.mark.parametrize("fine", [False, True])
+def test_an_untrained_network_splits_every_image_evenly(fine: bool) -> None:
     seen = images()
-    found = CompactNet(width=0.25, gray_shading=True)(seen)
+    found = CompactNet(width=0.25, gray_shading=True, fine=fine)(seen)
     half = 0.5 * floored_log(srgb_to_linear(seen))
     torch.testing.assert_close(found.log_reflectance, half)
     torch.testing.assert_close(found.log_shading, half.mean(1, keepdim=True))
 
 
+@pytest.mark.parametrize("fine", [False, True])
 @pytest.mark.parametrize("size", [(1, 1), (31, 33), (32, 64), (70, 5)])
-def test_any_size_comes_back_as_it_was(size: tuple[int, int]) -> None:
-    network = CompactNet(width=0.25).eval()
+def test_any_size_comes_back_as_it_was(size: tuple[int, int], fine: bool) -> None:
+    network = CompactNet(width=0.25, fine=fine).eval()
     found = network(images(1, *size))
     assert found.log_reflectance.shape == (1, 3, *size)
     assert found.log_shading.shape == (1, 1, *size)
@@ -47,8 +49,9 @@ def test_gray_light_has_no_color_and_colored_light_learns_one() -> None:
     assert colored.color_head.weight.grad is not None
 
 
-def test_every_parameter_gets_a_gradient() -> None:
-    network = CompactNet(width=0.25)
+@pytest.mark.parametrize("fine", [False, True])
+def test_every_parameter_gets_a_gradient(fine: bool) -> None:
+    network = CompactNet(width=0.25, fine=fine)
     torch.nn.init.normal_(network.head.weight, 0, 0.1)
     found = network(images())
     (found.log_reflectance.sum() + found.log_light.square().sum()).backward()

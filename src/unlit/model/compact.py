@@ -1,7 +1,7 @@
 """A smaller network than the paper's: residual blocks from half size downwards, one decoder for everything.
 
 Shapes: m images, h x w pixels. The 2 x 2 pixels of a place enter as channels of one, and leave so: nothing is computed
-at full size, where most of the work would be. Residual blocks of 3 x 3 convolutions at six sizes, each half of the one
+at full size, where most of the work would be; `fine` networks have a level for that size too. Residual blocks of 3 x 3 convolutions at six sizes, each half of the one
 before; the decoder adds the encoder's map of each size to what comes from below. Besides the image the network sees the
 log of it, in which light is a sum. Its last layer starts at zero, and both logs are added to half of the image's own:
 so an untrained network splits every image evenly, and what it learns is how far a pixel leans to either side.
@@ -26,6 +26,9 @@ CHANNELS = (32, 48, 96, 128, 160, 160)
 BLOCKS = (1, 1, 1, 2, 2, 3)
 """Residual blocks of the encoder at each size, and of the decoder but for the smallest: more where they cost less."""
 
+FINE_CHANNELS = 24
+"""Of the maps of full size, where there are any."""
+
 STRIDE = 2 ** len(CHANNELS)
 """Sides of the image must be multiples of this inside the network."""
 
@@ -37,19 +40,21 @@ class CompactNet(nn.Module):
     """sRGB-encoded images (m, 3, h, w) in [0, 1] to their decomposition, of the same size.
 
     Sizes that do not fit are padded by their own edge pixels and cut back. With `gray_shading` there is no light color:
-    it stays zero. `width` scales the number of channels.
+    it stays zero. `width` scales the number of channels. With `fine` there are maps of full size too, for half as much
+    work again.
     """
 
-    def __init__(self, *, gray_shading: bool = False, width: float = 1.0, blocks: tuple[int, ...] = BLOCKS) -> None:
+    def __init__(self, *, gray_shading: bool = False, width: float = 1.0, fine: bool = False) -> None:
         super().__init__()
-        channels = [max(4, 4 * round(width * c / 4)) for c in CHANNELS]
-        self.gray_shading = gray_shading
-        self.stem = nn.Conv2d(4 * 6, channels[0], 3, padding=1)
+        sizes, blocks = ((FINE_CHANNELS, *CHANNELS), (1, *BLOCKS)) if fine else (CHANNELS, BLOCKS)
+        channels = [max(4, 4 * round(width * c / 4)) for c in sizes]
+        self.gray_shading, self._cell = gray_shading, 1 if fine else 2
+        self.stem = nn.Conv2d(self._cell**2 * 6, channels[0], 3, padding=1)
         self.encoder = nn.ModuleList(_row(c, n) for c, n in zip(channels, blocks, strict=True))
         self.down = nn.ModuleList(nn.Conv2d(a, b, 3, stride=2, padding=1) for a, b in pairwise(channels))
         self.up = nn.ModuleList(nn.Conv2d(b, a, 1) for a, b in pairwise(channels))
         self.decoder = nn.ModuleList(_row(c, n) for c, n in zip(channels[:-1], blocks[:-1], strict=True))
-        self.head = nn.Conv2d(channels[0], 4 * 4, 3, padding=1)
+        self.head = nn.Conv2d(channels[0], self._cell**2 * 4, 3, padding=1)
         self.color_head = None if gray_shading else nn.Linear(channels[-1], 3)
         nn.init.zeros_(self.head.weight)
         nn.init.zeros_(self.head.bias)  # type: ignore[arg-type]  # it has one
@@ -66,7 +71,7 @@ class CompactNet(nn.Module):
         h, w = images_srgb.shape[-2:]
         log_image = floored_log(srgb_to_linear(images_srgb))
         seen = padded(torch.cat([images_srgb, LOG_SHARE * log_image], 1), STRIDE)
-        x = self.stem(pixel_unshuffle(seen, 2))
+        x = self.stem(pixel_unshuffle(seen, self._cell))
         maps: list[Tensor] = []
         for k, row in enumerate(self.encoder):
             x = row(self.down[k - 1](x) if k else x)
@@ -77,7 +82,7 @@ class CompactNet(nn.Module):
         for k in reversed(range(len(self.decoder))):
             # Nearest: the gradient of bilinear enlargement adds up in any order, and no run would repeat another.
             x = self.decoder[k](maps[k] + interpolate(self.up[k](x), scale_factor=2, mode="nearest"))
-        leaning = pixel_shuffle(self.head(x), 2)[..., :h, :w]
+        leaning = pixel_shuffle(self.head(x), self._cell)[..., :h, :w]
         log_reflectance = 0.5 * log_image + leaning[:, :3]
         log_shading = 0.5 * log_image.mean(1, keepdim=True) + leaning[:, 3:]
         return Decomposition(log_reflectance, log_shading, color)

@@ -128,7 +128,7 @@ class Learner:
 def network_of(settings: ModelSettings) -> UNet | CompactNet:
     """Return an untrained network."""
     if settings.network == "compact":
-        return CompactNet(gray_shading=settings.gray_shading, width=settings.width)
+        return CompactNet(gray_shading=settings.gray_shading, width=settings.width, fine=settings.fine)
     return UNet(gray_shading=settings.gray_shading, width=settings.width, anchored=settings.anchored)
 
 
