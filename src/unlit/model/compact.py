@@ -1,10 +1,11 @@
 """A smaller network than the paper's: residual blocks from half size downwards, one decoder for everything.
 
 Shapes: m images, h x w pixels. The 2 x 2 pixels of a place enter as channels of one, and leave so: nothing is computed
-at full size, where most of the work would be; `fine` networks have a level for that size too. Residual blocks of 3 x 3 convolutions at six sizes, each half of the one
-before; the decoder adds the encoder's map of each size to what comes from below. Besides the image the network sees the
-log of it, in which light is a sum. Its last layer starts at zero, and both logs are added to half of the image's own:
-so an untrained network splits every image evenly, and what it learns is how far a pixel leans to either side.
+at full size, where most of the work would be; `fine` networks have a level for that size too. Residual blocks of 3 x 3
+convolutions at six sizes, each half of the one before; the decoder adds the encoder's map of each size to what comes
+from below. Besides the image the network sees the log of it, in which light is a sum. Its last layer starts at zero,
+and both logs are added to half of the image's own: so an untrained network splits every image evenly, and what it
+learns is how far a pixel leans to either side.
 """
 
 from __future__ import annotations
