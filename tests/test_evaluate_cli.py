@@ -98,6 +98,7 @@ def test_a_network_is_a_method(world: Path, tmp_path: Path) -> None:
         (["iiw", "--data", "WORLD", "--method", "retinex-color"], "has nothing for iiw"),
         (["worlds", "--data", "WORLD", "--method", "no-such"], "no-such: is no method"),
         (["worlds", "--data", "WORLD", "--method", "retinex-color", "--split", "val"], "no split 'val'"),
+        (["worlds", "--data", "WORLD", "--method", "bell", "--split", "validation"], "validation, only 1 train"),
         (["worlds", "--data", "WORLD", "--method", "retinex-color", "--resize"], "no resizing"),
         (["saw", "--data", "WORLD", "--method", "retinex-color", "--largest-ratio", "1"], "largest ratio"),
         (["saw", "--data", "WORLD", "--method", "retinex-color"], "saw_splits"),

@@ -1,6 +1,7 @@
 from __future__ import annotations
 
 import json
+import shutil
 from pathlib import Path
 
 import numpy as np
@@ -27,6 +28,13 @@ def test_objects_are_found_by_their_files_and_splits_by_their_names(mit: Path) -
     assert MitBenchmark(mit, "test").ids == sorted(TEST)
     assert len({*TRAIN, *TEST}) == 20
     assert MitBenchmark(mit / "notes", "test").ids == []
+
+
+def test_a_split_of_which_there_is_nothing_is_refused_and_what_is_there_is_named(mit: Path) -> None:
+    shutil.rmtree(mit / "cup2")
+    wrong = r"has none of the test objects \(cup2, .*turtle\), only apple, mine; .* --split all"
+    with pytest.raises(ValueError, match=wrong):
+        run_benchmark(MitBenchmark(mit, "test"), {"flat": "constant-reflectance"})
 
 
 def test_objects_that_lack_files_are_named_and_those_of_a_split_that_are_not_there_too(mit: Path) -> None:

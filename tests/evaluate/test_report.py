@@ -5,7 +5,7 @@ import json
 import re
 import subprocess
 from pathlib import Path
-from typing import Any
+from typing import Any, get_args
 
 import numpy as np
 import pytest
@@ -138,6 +138,17 @@ def test_published_rows_stand_beside_ours_and_say_what_they_are(sets: dict[str, 
     assert "0.0147 | 0.0083 | published, not measured" in row
     assert "ten test objects. These are others" in text
     assert not any("published, not measured" in line for line in text.splitlines() if line.startswith("| retinex"))
+
+
+@pytest.mark.parametrize("name", get_args(Name))
+def test_no_table_has_a_column_without_a_name_or_without_content(
+    name: Name, sets: dict[str, Path], tmp_path: Path
+) -> None:
+    run(name, sets, tmp_path)
+    for table in re.findall(r"(?:^\|.*\n)+", (tmp_path / "report.md").read_text(), re.MULTILINE):
+        head, _, *rows = ([cell.strip() for cell in line.split("|")[1:-1]] for line in table.splitlines())
+        assert all(head)
+        assert all(any(row[k] for row in rows) for k in range(len(head)))
 
 
 @pytest.mark.parametrize("name", ["iiw", "saw"])

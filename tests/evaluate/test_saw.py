@@ -251,3 +251,12 @@ def test_lists_that_name_paths_and_missing_folders_are_refused(tmp_path: Path) -
 
 def test_outcomes_have_defaults_of_their_own() -> None:
     assert Outcome({}).counts is not Outcome({}).counts
+
+
+def test_a_split_without_photographs_or_without_a_list_is_refused_with_the_remedy(tmp_path: Path) -> None:
+    write_saw(tmp_path)
+    with pytest.raises(ValueError, match=r"val_ids\.npy: lists nothing; say another --split"):
+        _ = SawBenchmark(tmp_path, "val").ids
+    (tmp_path / "saw_splits" / "val_ids.npy").unlink()
+    with pytest.raises(ValueError, match=r"has no val_ids\.npy, only the lists of: train, test; copy the list there"):
+        _ = SawBenchmark(tmp_path, "val").ids

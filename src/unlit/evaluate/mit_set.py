@@ -38,14 +38,17 @@ class MitBenchmark:
 
     @property
     def ids(self) -> list[str]:
-        """The objects' names."""
+        """The objects' names; ValueError where there are objects, but none of the split."""
         # A folder that lacks a file is an object, too: it is named as damaged rather than left out without a word.
         parts = ("diffuse", "reflectance", "shading")
         found = {path.parent.name for part in parts for path in self.folder.glob(f"*/{part}.png")}
         chosen = {"train": TRAIN, "test": TEST}.get(self.split)
-        if chosen is None:
+        if chosen is None or not found:
             return sorted(found)
-        return sorted(chosen) if found & set(chosen) else []
+        if not found & set(chosen):
+            wrong = f"has none of the {self.split} objects ({', '.join(chosen)}), only {', '.join(sorted(found))}"
+            raise ValueError(f"{self.folder}: {wrong}; copy those objects there, or say --split all")
+        return sorted(chosen)
 
     def read(self, case_id: str) -> Case:
         """Read an object: its picture without highlights, its truth, and the ten lights for methods that want them."""

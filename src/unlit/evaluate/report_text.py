@@ -16,7 +16,7 @@ if TYPE_CHECKING:
 
 FEW = 50
 """Up to so many images stand in the report itself; all are in `images.csv`."""
-NOT_MEASURED = "published, not measured"
+MEASURED, NOT_MEASURED = "measured here", "published, not measured"
 
 
 @dataclass(frozen=True)
@@ -67,13 +67,17 @@ def _score_tables(benchmark: Benchmark, tables: Mapping[str, Table], *, with_pub
     lines = [f"Intervals hold {LEVEL:.0%} of {DRAWS} draws of images with replacement. WHDR and AP are in per cent."]
     for family in dict.fromkeys(_family(key) for key in keys):
         chosen = [key for key in keys if _family(key) == family]
-        rows = [[name, *(_with_interval(key, table) for key in chosen), ""] for name, table in tables.items()]
-        rows += [
-            [name, *(_shown(key, scores.get(key)) for key in chosen), NOT_MEASURED]
+        rows = [[name, *(_with_interval(key, table) for key in chosen)] for name, table in tables.items()]
+        others = [
+            [name, *(_shown(key, scores.get(key)) for key in chosen)]
             for name, scores in published.items()
             if any(key in scores for key in chosen)
         ]
-        lines += ["", *_markdown(["method", *chosen, ""], rows)]
+        head = ["method", *chosen]
+        if others:
+            rows = [*([*row, MEASURED] for row in rows), *([*row, NOT_MEASURED] for row in others)]
+            head.append("source")
+        lines += ["", *_markdown(head, rows)]
     return lines
 
 

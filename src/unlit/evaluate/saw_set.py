@@ -10,7 +10,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from pathlib import Path
-from typing import Any, Literal
+from typing import Any, Literal, get_args
 
 import numpy as np
 from numpy.typing import NDArray
@@ -44,14 +44,24 @@ class SawBenchmark:
 
     @cached_property
     def ids(self) -> list[str]:
-        """The photographs' names in the split."""
-        found = read_array(self._part("saw_splits") / f"{self.split}_ids.npy").reshape(-1)
+        """The photographs' names in the split; ValueError where its list is missing or empty."""
+        found = read_array(self._list_of_split()).reshape(-1)
         names = [n.decode("latin1") if isinstance(n, bytes) else str(n) for n in found.tolist()]
         # A list of the net may name any path; photographs have plain names.
         odd = [name for name in names if not name or any(c in name for c in "/\\\0") or name.startswith(".")]
         if odd:
             raise ValueError(f"{self._part('saw_splits')}: names the photograph {odd[0]!r}; copy the lists again")
+        if not names:
+            raise ValueError(f"{self._list_of_split()}: lists nothing; say another --split, or copy the lists again")
         return names
+
+    def _list_of_split(self) -> Path:
+        lists = self._part("saw_splits")
+        there = [split for split in get_args(SawSplit) if (lists / f"{split}_ids.npy").is_file()]
+        if self.split not in there:
+            wrong = f"has no {self.split}_ids.npy, only the lists of: {', '.join(there) or 'no split'}"
+            raise ValueError(f"{lists}: {wrong}; copy the list there, or say another --split")
+        return lists / f"{self.split}_ids.npy"
 
     @cached_property
     def _labels(self) -> Path:

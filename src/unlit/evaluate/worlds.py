@@ -10,6 +10,7 @@ Scores are those of the MIT set, and WHDR with the true reflectance in people's 
 from __future__ import annotations
 
 import zlib
+from collections import Counter
 from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import cached_property
@@ -73,8 +74,14 @@ class WorldsBenchmark:
 
     @property
     def ids(self) -> list[str]:
-        """The sequences' names."""
-        return [s.name for s in self._dataset.sources if self.split in ("all", s.split)]
+        """The sequences' names; ValueError where there are sequences, but none of the split."""
+        sources = self._dataset.sources
+        names = [s.name for s in sources if self.split in ("all", s.split)]
+        if sources and not names:
+            there = ", ".join(f"{n} {split}" for split, n in Counter(s.split for s in sources).items())
+            wrong = f"has no sequences for {self.split}, only {there}"
+            raise ValueError(f"{self.folder}: {wrong}; say --split all, or give a dataset that has some")
+        return names
 
     def read(self, case_id: str) -> Case:
         """Read a sequence and make its picture."""
