@@ -110,3 +110,17 @@ def test_few_digits_are_made_many_before_light_and_color_are_added() -> None:
     short = Decomposition(*(getattr(decomposition, name).detach().bfloat16() for name in names))
     long = Decomposition(*(getattr(short, name).float() for name in names))
     assert values(batch_energy(frames, mask, short)) == values(batch_energy(frames, mask, long))
+
+
+@pytest.mark.parametrize("b", [1, 2])
+def test_pairs_are_not_built_where_neither_smoothness_counts(b: int) -> None:
+    frames, mask, decomposition = example(b, 3, 20, 24)
+    settings = EnergySettings(reflectance=0, shading=0)
+    pairs = batch_pairwise(frames, mask, settings)
+    assert (pairs.dense, pairs.local, pairs.shading) == (None, None, [])
+    found = values(batch_energy(frames, mask, decomposition, pairs, settings))
+    for name, value in values(batch_energy(frames, mask, decomposition, None, EnergySettings())).items():
+        if name in ("reflectance", "shading"):
+            assert found[name] == 0
+        elif name != "total":
+            assert found[name] == pytest.approx(value)

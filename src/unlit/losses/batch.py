@@ -26,10 +26,13 @@ from unlit.pairwise.pairwise import DensePairs, Pairwise, build_pairwise, dense_
 def batch_pairwise(frames: Tensor, mask: Tensor, settings: EnergySettings | None = None) -> Pairwise:
     """Return the pairs of b sequences: `frames` (b, m, 3, h, w) linear and `mask` (b, m, 1, h, w).
 
-    Of several sequences, neighbors are those of the tall one and dense pairs those of all frames in their order.
+    Of several sequences, neighbors are those of the tall one and dense pairs those of all frames in their order. There
+    are none where neither smoothness has a weight: they would be most of the work.
     """
     settings = settings or EnergySettings()
     b, m = frames.shape[:2]
+    if settings.reflectance == settings.shading == 0:
+        return Pairwise(None, None, [])
     if b == 1:
         return build_pairwise(frames[0], mask[0], settings.pairwise)
     frames = torch.where(mask, frames.detach(), 0)  # what is masked may hold anything, NaN too

@@ -107,6 +107,8 @@ def _check_shapes(frames: Tensor, mask: Tensor, decomposition: Decomposition) ->
 
 def _check_pairs(pairwise: Pairwise, mask: Tensor) -> None:
     """Refuse the pairs of another sequence, which might fit by broadcasting."""
+    if not pairwise.shading:
+        return  # there are none: neither smoothness has a weight
     first = pairwise.shading[0][0]
     expected = tuple(paired(mask, first.offset)[0].shape)
     if tuple(first.weight.shape) != expected:
