@@ -118,4 +118,6 @@ def _check_pairs(pairwise: Pairwise, mask: Tensor) -> None:
 def _reflectance_term(pairwise: Pairwise, log_reflectance: Tensor) -> Tensor:
     if pairwise.dense is not None:
         return dense_reflectance_term(pairwise.dense, log_reflectance)
-    return local_reflectance_term(pairwise.local or [], log_reflectance)
+    if pairwise.local is None:
+        return log_reflectance.new_zeros(())
+    return local_reflectance_term(pairwise.local, log_reflectance)
