@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 import shlex
 import struct
 import zlib
@@ -97,12 +98,9 @@ def test_a_network_is_a_method(world: Path, tmp_path: Path) -> None:
         (["iiw", "--data", "nowhere", "--method", "bell"], "nowhere: is not a folder"),
         (["iiw", "--data", "WORLD", "--method", "retinex-color"], "has nothing for iiw"),
         (["worlds", "--data", "WORLD", "--method", "no-such"], "no-such: is no method"),
-        (["worlds", "--data", "WORLD", "--method", "retinex-color", "--split", "val"], "no split 'val'"),
-        (["worlds", "--data", "WORLD", "--method", "bell", "--split", "validation"], "validation, only 1 train"),
-        (["worlds", "--data", "WORLD", "--method", "retinex-color", "--resize"], "no resizing"),
+        (["worlds", "--data", "WORLD", "--method", "bell", "--split", "validation"], "only 1 test, 1 train"),
         (["saw", "--data", "WORLD", "--method", "retinex-color", "--largest-ratio", "1"], "largest ratio"),
         (["saw", "--data", "WORLD", "--method", "retinex-color"], "saw_splits"),
-        (["worlds", "--data", "WORLD", "--method", "weiss", "--input-encoding", "srgb"], "--input-encoding"),
     ],
 )
 def test_wrong_input_gets_one_line_and_exit_code_2(
@@ -113,6 +111,33 @@ def test_wrong_input_gets_one_line_and_exit_code_2(
     message = capfd.readouterr().err.strip()
     assert said in message
     assert len(message.splitlines()) == 1
+    assert not (tmp_path / "out").exists()
+
+
+OWN = {
+    "iiw": {"--split", "--resize"},
+    "saw": {"--split", "--resize", "--largest-ratio"},
+    "mit": {"--split"},
+    "worlds": {"--split"},
+    "sequences": {"--input-encoding"},
+}
+"""The options that not all benchmarks have."""
+
+
+@pytest.mark.parametrize("benchmark", OWN)
+def test_each_benchmark_has_help_with_its_own_options(benchmark: str, capfd: pytest.CaptureFixture[str]) -> None:
+    assert run("evaluate", benchmark, "--help") == 0
+    shown = set(re.findall(r"--[a-z-]+", capfd.readouterr().out))
+    assert shown >= {"--data", "--out", "--method", "--resume"}
+    assert shown & {option for options in OWN.values() for option in options} == OWN[benchmark]
+
+
+@pytest.mark.parametrize(
+    "words",
+    [["worlds", "--split", "val"], ["worlds", "--resize"], ["mit", "--input-encoding", "srgb"], ["no-such"], []],
+)
+def test_options_of_other_benchmarks_are_wrong_usage(words: list[str], world: Path, tmp_path: Path) -> None:
+    assert run("evaluate", *words, "--data", world, "--method", "bell", "--out", tmp_path / "out") == 2
     assert not (tmp_path / "out").exists()
 
 

@@ -45,18 +45,19 @@ def main(arguments: Arguments[str] | None = None) -> None:
     app.command(pack)
     app.command(worlds)
     app.command(_listed_only(train))
-    app.command(evaluate)
+    app.command(_listed_only(evaluate))
     app.command(benchmark_set)
     try:
-        if arguments[:1] == ["train"]:
-            train(arguments[1:])
+        reader = {"train": train, "evaluate": evaluate}.get("".join(arguments[:1]))
+        if reader:
+            reader(arguments[1:])
             return
         app.cli(prog="unlit", description="unlit sees surfaces without their light.", args=arguments)
     except ValueError as error:  # what the user gave is wrong; the message says what, and the remedy
         print(f"unlit: {error}", file=sys.stderr)
         sys.exit(2)
-    except KeyboardInterrupt:
-        print("unlit: interrupted", file=sys.stderr)
+    except KeyboardInterrupt as error:  # a command may say what is kept
+        print(": ".join(filter(None, ("unlit: interrupted", str(error)))), file=sys.stderr)
         sys.exit(1)
     except (OSError, MemoryError, RuntimeError) as error:  # torch's lack of memory is a RuntimeError
         reason = (str(error) or type(error).__name__).splitlines()[0]

@@ -12,6 +12,7 @@ from tests.evaluate.tiny_world import write_world
 from unlit.evaluate.benchmark import Case, Outcome, Picture, Split
 from unlit.evaluate.iiw import IiwBenchmark
 from unlit.evaluate.mit_set import MitBenchmark
+from unlit.evaluate.opening import open_benchmark
 from unlit.evaluate.running import SHOWN, MethodResult, RunSettings, Trial, run_benchmark, tried
 from unlit.evaluate.sets import write_set
 from unlit.evaluate.thumbnail import LONGEST, Row, row_of, small
@@ -86,6 +87,13 @@ def test_several_processes_give_the_same_as_one(iiw: Path) -> None:
     for name in methods:
         assert alone[name].scores(benchmark) == together[name].scores(benchmark)
         assert list(alone[name].outcomes) == list(together[name].outcomes) == [str(k) for k in range(1, 8)]
+
+
+def test_what_a_benchmark_does_not_know_is_refused(iiw: Path) -> None:
+    with pytest.raises(ValueError, match="iiw has no split 'val'; choose one of test, all"):
+        open_benchmark("iiw", iiw, "val")
+    with pytest.raises(ValueError, match="leave --input-encoding out"):
+        open_benchmark("iiw", iiw, input_encoding="srgb")
 
 
 def test_an_empty_set_and_an_unknown_method_are_refused_before_any_work(tmp_path: Path, iiw: Path) -> None:

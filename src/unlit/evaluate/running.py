@@ -12,7 +12,7 @@ from collections.abc import Callable, Iterator, Mapping
 from concurrent.futures import ProcessPoolExecutor
 from dataclasses import dataclass, field
 from functools import partial
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -21,6 +21,9 @@ from unlit.evaluate.benchmark import Benchmark, Case, Method, Outcome, Split, ch
 from unlit.evaluate.methods import NetworkMethod, method_of
 from unlit.evaluate.results_folder import ResultEncoding
 from unlit.evaluate.thumbnail import Row, row_of
+
+if TYPE_CHECKING:
+    from unlit.evaluate.unfinished import Unfinished
 
 SHOWN = 4
 """So many of the best and of the worst cases are kept to be looked at."""
@@ -70,6 +73,11 @@ class MethodResult:
             if len(self.rows) > 2 * SHOWN:
                 del self.rows[SHOWN]
 
+    @property
+    def count(self) -> int:
+        """Of the cases that were taken in."""
+        return len(self.outcomes) + len(self.skipped)
+
     def totals(self, benchmark: Benchmark, weights: NDArray[np.float64]) -> dict[str, NDArray[np.float64]]:
         """Return the scores (k,) of the whole set for weights (k, n); none where nothing was scored."""
         return benchmark.totals(list(self.outcomes.values()), weights) if self.outcomes else {}
@@ -99,10 +107,12 @@ def run_benchmark(
     *,
     processes: int = 1,
     progress: Progress | None = None,
+    unfinished: Unfinished | None = None,
 ) -> dict[str, MethodResult]:
     """Return what comes of methods, by name, on all cases of a benchmark.
 
-    `methods` are as the command line has them (`methods.py`). ValueError where one is none, or where the set is empty.
+    `methods` are as the command line has them (`methods.py`). `unfinished` has the first cases of an interrupted run,
+    and keeps what is found. ValueError where a method is none, or where the set is empty.
     """
     settings = settings or RunSettings()
     if not 1 <= processes <= MOST_PROCESSES:
@@ -116,12 +126,19 @@ def run_benchmark(
     ids = list(benchmark.ids)
     if not ids:
         raise ValueError(f"{benchmark.place}: has nothing for {benchmark.name}; give the folder that the set lies in")
-    results = {name: MethodResult() for name in methods}
-    for done, (case_id, trials) in enumerate(_trials(benchmark, ids, methods, settings, processes), 1):
-        for name, trial in trials.items():
-            results[name].add(case_id, trial, benchmark.main_key, lower_is_better=benchmark.lower_is_better)
-        if progress:
-            progress(done, len(ids))
+    results = unfinished.results if unfinished else {name: MethodResult() for name in methods}
+    before = unfinished.count if unfinished else 0
+    try:
+        for done, (case_id, trials) in enumerate(_trials(benchmark, ids[before:], methods, settings, processes), 1):
+            for name, trial in trials.items():
+                results[name].add(case_id, trial, benchmark.main_key, lower_is_better=benchmark.lower_is_better)
+            if unfinished:
+                unfinished.note()
+            if progress:
+                progress(before + done, len(ids))
+    finally:
+        if unfinished:
+            unfinished.write()
     return results
 
 
