@@ -54,8 +54,11 @@ def main(arguments: Arguments[str] | None = None) -> None:
             return
         app.cli(prog="unlit", description="unlit sees surfaces without their light.", args=arguments)
     except ValueError as error:  # what the user gave is wrong; the message says what, and the remedy
-        print(f"unlit: {error}", file=sys.stderr)
-        sys.exit(2)
+        from unlit.image_io import FailedImageError
+
+        is_failure = isinstance(error, FailedImageError)  # but for a lack of room
+        print(f"unlit: failed: {error}" if is_failure else f"unlit: {error}", file=sys.stderr)
+        sys.exit(1 if is_failure else 2)
     except KeyboardInterrupt as error:  # a command may say what is kept
         print(": ".join(filter(None, ("unlit: interrupted", str(error)))), file=sys.stderr)
         sys.exit(1)

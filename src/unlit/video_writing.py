@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from numpy.typing import NDArray
 
-from unlit.image_io import ImageError
+from unlit.image_io import FailedImageError
 from unlit.train.durable import temporary_name
 
 if TYPE_CHECKING:
@@ -68,7 +68,8 @@ class VideoWriter:
             frame.time_base = _CLOCK
             self._container.mux(self._stream.encode(frame))
         except av.error.FFmpegError as error:
-            raise ImageError(self._path, f"cannot be written ({error.strerror})", "check the free space") from error
+            wrong = f"cannot be written ({error.strerror})"
+            raise FailedImageError(self._path, wrong, "check the free space") from error
 
     def _open(self, av: Any, h: int, w: int) -> None:
         self._path.parent.mkdir(parents=True, exist_ok=True)

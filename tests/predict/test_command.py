@@ -5,6 +5,8 @@ from __future__ import annotations
 import inspect
 import json
 import struct
+import subprocess
+import sys
 import zlib
 from pathlib import Path
 
@@ -12,6 +14,7 @@ import numpy as np
 import pytest
 from numpy.typing import NDArray
 
+from tests.predict.weights import write_weights
 from tests.test_cli import run
 from unlit.commands import photos
 from unlit.image_io import read_image, write_image
@@ -92,6 +95,80 @@ def test_results_are_not_overwritten_unless_forced(
     assert (tmp_path / "out" / "a.shading.png").read_bytes() == b"mine"
     assert run(*command, "--force") == 0
     assert (tmp_path / "out" / "a.shading.png").stat().st_size > 100
+
+
+def test_what_cannot_be_done_is_refused_before_torch_is_loaded(folder: Path, tmp_path: Path) -> None:
+    (folder / "notes.xyz").write_text("no picture")
+    out = tmp_path / "out"
+    out.mkdir()
+    (out / "a.shading.png").write_bytes(b"mine")
+    (out / "clip.reflectance.mp4").write_bytes(b"mine")
+    (folder / "clip.mp4").write_bytes(b"a video")
+    a, b = str(folder / "a.png"), str(folder / "b.jpg")
+    trials = {
+        "none.jpg: does not exist": ["none.jpg"],
+        "notes.xyz: is not a picture": [str(folder / "notes.xyz")],
+        "broken.jpg: is not a picture": [str(folder / "broken.jpg")],
+        "a.shading.png: exists already": [a],
+        "clip.reflectance.mp4: exists already": [str(folder / "clip.mp4"), a],
+        "png cannot have 32 bits": [b, "--bits", "32"],
+        "none.safetensors: does not exist": [b, "--weights", "none.safetensors"],
+    }
+    program = """if True:
+        import json, sys
+        from unlit import cli
+        for words in json.loads(sys.argv[1]):
+            try:
+                cli.main(["decompose", *words])
+            except SystemExit as ending:
+                assert ending.code == 2
+            print("torch" in sys.modules)
+    """
+    words = json.dumps([[*words, "--out", str(out)] for words in trials.values()])
+    done = subprocess.run([sys.executable, "-c", program, words], capture_output=True, text=True, check=True)
+    for said in trials:
+        assert said in done.stderr
+    assert done.stdout.split() == ["False"] * len(trials)
+
+
+def test_a_second_format_stands_beside_the_first_and_both_stay_described(
+    folder: Path, tmp_path: Path, weights: Path, capfd: pytest.CaptureFixture[str]
+) -> None:
+    out = tmp_path / "out"
+    command = ("decompose", folder / "a.png", "--out", out, "--weights", weights, "--quiet")
+    assert run(*command) == 0
+    first = json.loads((out / "a.unlit.json").read_text())
+    assert run(*command, "--format", "exr") == 0
+    both = json.loads((out / "a.unlit.json").read_text())["files"]
+    assert first["files"].items() <= both.items()
+    assert {name for name in both if name.endswith("exr")} == {"a.reflectance.exr", "a.shading.exr"}
+    assert {path.name for path in out.iterdir()} == {*both, "a.unlit.json"}
+    other = write_weights(tmp_path / "other.safetensors", spread=0.2)
+    assert run(*command[:-2], other, "--quiet", "--format", "tiff") == 2
+    assert "a.unlit.json: describes other results" in capfd.readouterr().err
+    assert json.loads((out / "a.unlit.json").read_text())["files"] == both
+
+
+@pytest.mark.parametrize("format_", ["png", "exr", "npz"])
+def test_a_full_disk_is_a_failure_and_no_wrong_input(
+    format_: str,
+    folder: Path,
+    tmp_path: Path,
+    weights: Path,
+    monkeypatch: pytest.MonkeyPatch,
+    capfd: pytest.CaptureFixture[str],
+) -> None:
+    def full(*_: object, **__: object) -> None:
+        raise OSError(28, "No space left on device")
+
+    monkeypatch.setattr("unlit.image_io.writing._copy_to_disk", full)
+    monkeypatch.setattr("numpy.savez", full)
+    command = ("decompose", folder / "a.png", "--out", tmp_path / "out", "--weights", weights, "--format", format_)
+    assert run(*command) == 1
+    said = capfd.readouterr().err
+    assert "unlit: failed: " in said
+    assert "No space left on device" in said
+    assert run("compare", folder / "a.png", "--method", "constant-shading", "--out", tmp_path / "sheet.png") == 1
 
 
 def test_options_reach_the_files(folder: Path, tmp_path: Path, weights: Path) -> None:

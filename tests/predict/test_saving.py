@@ -81,6 +81,33 @@ def test_nothing_is_overwritten_unless_forced(photo: PhotoDecomposition, tmp_pat
     save_photo(photo, tmp_path, "cup", force=True)
 
 
+def test_of_several_formats_the_one_written_last_is_loaded(photo: PhotoDecomposition, tmp_path: Path) -> None:
+    save_photo(photo, tmp_path, "cup", format="exr")
+    np.testing.assert_array_equal(load_parts(tmp_path / "cup.unlit.json")["shading"], photo.shading)
+    save_photo(photo, tmp_path, "cup", format="tiff", bits=16, encoding="linear")
+    coarse = load_parts(tmp_path / "cup.unlit.json")["shading"]
+    assert 0 < np.abs(coarse - photo.shading).mean() < 1e-3
+    save_photo(photo, tmp_path, "cup", format="exr", layers=True)
+    np.testing.assert_array_equal(load_parts(tmp_path / "cup.unlit.json")["shading"], photo.shading)
+    (tmp_path / "cup.shading.tiff").unlink()
+    save_photo(photo, tmp_path, "cup", format="exr", force=True)
+    files = json.loads((tmp_path / "cup.unlit.json").read_text())["files"]
+    assert set(files) == {path.name for path in tmp_path.iterdir()} - {"cup.unlit.json"}
+
+
+def test_what_describes_another_photograph_is_not_replaced_unless_forced(
+    photo: PhotoDecomposition, predictor: Predictor, tmp_path: Path
+) -> None:
+    save_photo(photo, tmp_path, "cup")
+    other = predictor.decompose(photo.image[::-1], encoding="linear")
+    with pytest.raises(ImageError, match=r"cup\.unlit\.json: describes other results"):
+        save_photo(other, tmp_path, "cup", format="exr")
+    assert {path.suffix for path in tmp_path.iterdir()} == {".png", ".json"}
+    save_photo(other, tmp_path, "cup", format="exr", force=True)
+    files = json.loads((tmp_path / "cup.unlit.json").read_text())["files"]
+    assert set(files) == {"cup.reflectance.exr", "cup.shading.exr"}
+
+
 def test_a_preview_shows_the_three_beside_each_other(photo: PhotoDecomposition, tmp_path: Path) -> None:
     paths = save_photo(photo, tmp_path, "cup", format="exr", with_preview=True)
     assert paths[-2].name == "cup.preview.jpg"

@@ -43,6 +43,10 @@ class ImageError(ValueError):
         super().__init__(f"{name}: {shorten(printable, 300, placeholder=' ...')}; {remedy}")
 
 
+class FailedImageError(ImageError):
+    """A picture cannot be read or written though it is all right: the machine lacks room on the disk or in memory."""
+
+
 def checked_path(path: str | os.PathLike[str]) -> Path:
     """Return `path`, having refused what no file can be called."""
     path = Path(path)

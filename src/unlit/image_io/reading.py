@@ -10,7 +10,7 @@ import OpenImageIO
 from unlit.image_io.color_space import row_blocks
 from unlit.image_io.encoding import PASS_ENCODING, file_color_space
 from unlit.image_io.header import DamagedFileError, Header, read_header
-from unlit.image_io.image import MAX_PIXELS, Encoding, Image, ImageError, checked_path
+from unlit.image_io.image import MAX_PIXELS, Encoding, FailedImageError, Image, ImageError, checked_path
 from unlit.image_io.scratch import text_name
 
 if TYPE_CHECKING:
@@ -50,7 +50,16 @@ def read_image(
         quoted = error.object.decode(errors="replace")
         raise ImageError(path, f"is damaged ({quoted})", "copy or download it again") from error
     except MemoryError as error:
-        raise ImageError(path, "is too large for the memory that is free", "make it smaller or free memory") from error
+        wrong = "is too large for the memory that is free"
+        raise FailedImageError(path, wrong, "make it smaller or free memory") from error
+
+
+def check_image(path: str | os.PathLike[str]) -> None:
+    """Refuse, by ImageError, what is plainly no picture: as `read_image` does, but without decoding anything."""
+    path = checked_path(path)
+    _checked_header(path, MAX_PIXELS)
+    with text_name(path) as name:
+        _opened(path, name).close()
 
 
 def _read_checked(
@@ -200,7 +209,7 @@ def _raw_values(path: Path, file: ImageInput, channels: Channels) -> NDArray[Any
     try:
         values = file.read_image(file.current_subimage(), 0, first, last, kept)
     except RuntimeError as error:  # for one, no memory for the threads that unpack a TIFF
-        raise ImageError(path, f"cannot be decoded ({error})", "free memory and try again") from error
+        raise FailedImageError(path, f"cannot be decoded ({error})", "free memory and try again") from error
     reason = file.geterror() + OpenImageIO.geterror()
     if values is None or reason:
         # A JPEG that is cut short comes with gray in place of what is missing, and an error beside it.

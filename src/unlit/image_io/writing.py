@@ -16,7 +16,7 @@ import OpenImageIO
 from unlit.color import linear_to_srgb
 from unlit.image_io.color_space import CHROMATICITIES, row_blocks
 from unlit.image_io.icc import srgb_profile
-from unlit.image_io.image import Encoding, ImageError, checked_path
+from unlit.image_io.image import Encoding, FailedImageError, ImageError, checked_path
 from unlit.image_io.scratch import scratch_file
 
 if TYPE_CHECKING:
@@ -245,7 +245,7 @@ def _write_atomically(path: Path, stored: NDArray[Any], spec: OpenImageIO.ImageS
         temporary.replace(path)
     except OSError as error:
         remedy = "check the name, the folder and the free space"
-        raise ImageError(path, f"cannot be written ({error.strerror})", remedy) from error
+        raise FailedImageError(path, f"cannot be written ({error.strerror})", remedy) from error
     finally:
         with suppress(OSError):  # nothing was written where there is no folder to write to
             temporary.unlink()

@@ -6,23 +6,26 @@ is read already.
 
 from __future__ import annotations
 
+import os
 import sys
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from unlit.image_io import Encoding
+from unlit.image_io import Encoding, FailedImageError, check_image
 from unlit.image_io.encoding import by_option
-from unlit.predict.files import Job, find_jobs
+from unlit.predict.camera import is_camera_file
+from unlit.predict.files import PHOTO_SUFFIXES, Job, find_jobs
+from unlit.predict.results import check_free, checked_bits, planned, planned_video
 from unlit.predict.source import Photo, opened
 
 if TYPE_CHECKING:
     from rich.progress import Progress
 
     from unlit.predict.network import Precision
-    from unlit.predict.saving import Format
+    from unlit.predict.results import Format
 
 DONE, FAILED, WRONG = 0, 1, 2
 """Exit codes."""
@@ -54,7 +57,11 @@ def decompose_sources(sources: Sequence[Path], out: Path, options: Options, *, r
     if not sources:
         raise ValueError("there is nothing to decompose; name photographs, videos or folders of them")
     _check_folder(out)
-    jobs, wrong = find_jobs(sources, out, recursive=recursive)
+    checked_bits(options.format, options.bits, layers=options.layers)
+    if options.weights is not None and not options.weights.exists():
+        raise ValueError(f"{options.weights}: does not exist; check the name, or leave --weights out")
+    found, wrong = find_jobs(sources, out, recursive=recursive)
+    jobs = [*_possible(found, options, wrong)]
     photos = [job for job in jobs if not job.is_video]
     early = _early(photos[0], options) if len(photos) == 1 else {}
     outcome = _Outcome(options.quiet)
@@ -62,14 +69,36 @@ def decompose_sources(sources: Sequence[Path], out: Path, options: Options, *, r
         outcome.tell(error)
     if jobs:
         _decompose(jobs, options, outcome, early)
-        outcome.say(_ending(jobs, out, outcome.done))
+    outcome.say(_ending(found, out, outcome.done))
     return outcome.code
+
+
+def _possible(jobs: list[Job], options: Options, wrong: list[ValueError]) -> Iterator[Job]:
+    """Yield the jobs but for those that are known to fail, before torch and the network are loaded in vain."""
+    for job in jobs:
+        try:
+            if not options.force:
+                check_free(_results(job, options))
+            # Of many in a folder some will do; a file that is named alone, or with an odd suffix, may well be none.
+            is_doubtful = len(jobs) == 1 or job.source.suffix.lower() not in PHOTO_SUFFIXES
+            if is_doubtful and not (job.is_video or is_camera_file(job.source)):
+                check_image(job.source)
+            yield job
+        except ValueError as error:
+            wrong.append(error)
+
+
+def _results(job: Job, options: Options) -> list[Path]:
+    """Return the files that must not be there yet; what a photograph's JSON file says is known only to the network."""
+    if job.is_video:
+        return planned_video(job.folder, job.stem)
+    return planned(job.folder, job.stem, options.format, layers=options.layers, with_preview=options.preview)[:-1]
 
 
 def _ending(jobs: list[Job], out: Path, done: int) -> str:
     if len(jobs) > 1:
         return f"{done} of {len(jobs)} done: {out}"
-    return f"{jobs[0].folder / jobs[0].stem}.unlit.json says what was written" if done else ""
+    return f"{jobs[0].folder / jobs[0].stem}.unlit.json says what was written" if jobs and done else ""
 
 
 def _early(job: Job, options: Options) -> dict[Path, Future[Photo]]:
@@ -83,9 +112,7 @@ def _early(job: Job, options: Options) -> dict[Path, Future[Photo]]:
 def _decompose(jobs: list[Job], options: Options, outcome: _Outcome, early: dict[Path, Future[Photo]]) -> None:
     from unlit.predict.many import Saving, decompose_files
     from unlit.predict.predictor import Predictor
-    from unlit.predict.saving import checked_bits
 
-    checked_bits(options.format, options.bits, layers=options.layers)
     predictor = Predictor(
         options.weights,
         device=options.device,
@@ -146,7 +173,7 @@ class _Outcome:
 
     def tell(self, error: BaseException, bar: Progress | None = None) -> None:
         """Say what was wrong with one file."""
-        is_wrong = isinstance(error, ValueError)
+        is_wrong = isinstance(error, ValueError) and not isinstance(error, FailedImageError)
         self.code = max(self.code, WRONG) if is_wrong else FAILED if self.code == DONE else self.code
         text = by_option((str(error) or type(error).__name__).splitlines()[0], "--input-encoding")
         self._print(f"unlit: {text}" if is_wrong else f"unlit: failed: {text}", bar)
@@ -176,3 +203,5 @@ def _check_folder(out: Path) -> None:
     existing = next(path for path in (out, *out.absolute().parents) if path.exists())
     if not existing.is_dir():
         raise ValueError(f"{existing} is not a folder; choose another place for the results")
+    if not os.access(existing, os.W_OK):
+        raise ValueError(f"{existing} may not be written to; choose another place for the results")

@@ -21,7 +21,8 @@ from unlit.model.decomposition import Decomposition
 from unlit.predict.files import Job
 from unlit.predict.full_size import usable_processors
 from unlit.predict.predictor import Predictor
-from unlit.predict.saving import Format, check_free, planned, save_photo
+from unlit.predict.results import Format
+from unlit.predict.saving import save_photo
 from unlit.predict.small import Small
 from unlit.predict.source import Photo, opened
 
@@ -72,7 +73,6 @@ def decompose_files(
     room = _Room(BYTES_AT_ONCE)
 
     def work(job: Job) -> None:
-        check_saved(job, saving)
         with room.held(job.source.stat().st_size if job.source.exists() else 0):
             waiting = (early or {}).get(job.source)
             photo = waiting.result() if waiting else opened(job.source, input_encoding)
@@ -94,13 +94,6 @@ def decompose_files(
                 told(running[done], error)
         finally:
             pool.shutdown(cancel_futures=True)
-
-
-def check_saved(job: Job, saving: Saving) -> None:
-    """Refuse a job whose results exist, before any work."""
-    if not saving.force:
-        paths = planned(job.folder, job.stem, saving.format, layers=saving.layers, with_preview=saving.with_preview)
-        check_free(paths)
 
 
 class Batcher:

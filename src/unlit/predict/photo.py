@@ -20,7 +20,7 @@ if TYPE_CHECKING:
     from pathlib import Path
 
     from unlit.image_io import Encoding
-    from unlit.predict.saving import Format
+    from unlit.predict.results import Format
 
 
 Part = Literal["reflectance", "shading"]

@@ -7,9 +7,10 @@ the linear values themselves. The JSON file is written last: where it lies, the 
 from __future__ import annotations
 
 import json
+import zlib
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Literal, get_args
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -20,19 +21,14 @@ from unlit.image_io import Encoding, ImageError, read_image, write_encoded, writ
 from unlit.predict.full_size import strips
 from unlit.predict.photo import Part, PhotoDecomposition
 from unlit.predict.preview import preview
+from unlit.predict.results import PARTS, Format, check_free, checked_bits, kept_files, planned
 from unlit.train.durable import replace_durably, temporary_name
 
 if TYPE_CHECKING:
     import os
 
-Format = Literal["png", "tiff", "exr", "npz"]
-PARTS: tuple[Part, ...] = get_args(Part)
-
 _TABLE = np.rint(255 * linear_to_srgb(np.linspace(0, 1, 1 << 16))).astype(np.uint8)
 """sRGB bytes of linear light in 65,536 steps: quicker than the curve, and a byte off only near a tie."""
-
-_BITS = {"png": (8, 16), "tiff": (32, 16, 8), "exr": (32, 16), "npz": (32,)}
-"""What a format may have; the first unless asked otherwise."""
 
 
 def save_photo(
@@ -50,14 +46,17 @@ def save_photo(
     """Write `photo` under `stem` into `folder`, made if missing, and return the paths written, the JSON file's last.
 
     `layers` puts photograph, reflectance and shading into one EXR file. `with_preview` adds `<stem>.preview.jpg`, the
-    three side by side. ValueError where a file is there already, unless `force`.
+    three side by side. ValueError where a file is there already, unless `force`. Files of the same decomposition in
+    other formats stay, and the JSON file describes them too.
     """
     bits = checked_bits(format, bits, layers=layers)
     encoding = encoding or ("srgb" if format == "png" else "linear")
     folder = Path(folder)
     paths = planned(folder, stem, format, layers=layers, with_preview=with_preview)
+    content = {**_description(photo, stem), "format": format, "encoding": encoding, "bits": bits}
+    kept = kept_files(paths[-1], content, force=force)
     if not force:
-        check_free(paths)
+        check_free(paths[:-1])
     folder.mkdir(parents=True, exist_ok=True)
     # Whole numbers end at 1, so what is brighter needs a scale; floats are kept as they are.
     whole = bits in (8, 16) and format != "exr"
@@ -71,8 +70,10 @@ def save_photo(
         _write_parts(photo, paths, scales, encoding, bits)
     if with_preview:
         write_image(paths[-2], preview(photo), encoding="srgb", bits=8)
-    content = {**_description(photo, stem), "format": format, "encoding": encoding, "bits": bits}
-    content["files"] = {path.name: _about(path, scales) for path in paths[:-1]}
+    content["clipped"] = float(photo.clipped.mean())
+    written = {path.name: _about(path, scales, encoding, bits) for path in paths[:-1]}
+    # What was written last stands last.
+    content["files"] = {name: about for name, about in kept.items() if name not in written} | written
     replace_durably(paths[-1], (json.dumps(content, indent=1) + "\n").encode())
     return paths
 
@@ -80,7 +81,7 @@ def save_photo(
 def load_parts(description: str | os.PathLike[str]) -> dict[str, NDArray[np.float32]]:
     """Return "reflectance" and "shading" (h, w, 3), linear, as `save_photo` wrote them beside `<stem>.unlit.json`.
 
-    Their product is the photograph, to the precision of the files.
+    Their product is the photograph, to the precision of the files; of several formats, that which was written last.
     """
     path = Path(description)
     try:
@@ -89,42 +90,23 @@ def load_parts(description: str | os.PathLike[str]) -> dict[str, NDArray[np.floa
         encoding: Encoding = stated["encoding"]
     except (OSError, ValueError, KeyError, TypeError, AttributeError) as error:
         raise ImageError(path, "does not describe a decomposition", "give a <stem>.unlit.json") from error
-    parts = {}
-    for name, about in files.items():
+    parts: dict[str, NDArray[np.float32]] = {}
+    for name, about in reversed(files.items()):
         file = path.parent / name
         for part in PARTS if about["part"] == "all" else (about["part"],):
-            if file.suffix == ".npz":
-                with np.load(file, allow_pickle=False) as arrays:
-                    parts[part] = arrays[part]
-            else:
-                layer = part if about["part"] == "all" else None
-                parts[part] = read_image(file, encoding=encoding, layer=layer).pixels * np.float32(about["scale"])
+            if part not in parts:
+                parts[part] = _loaded(file, part, about, about.get("encoding", encoding))
     return parts
 
 
-def planned(folder: Path, stem: str, format: Format, *, layers: bool, with_preview: bool) -> list[Path]:  # noqa: A002
-    """Return the files that `save_photo` would write."""
-    names = [f"{stem}.unlit.{format}"] if layers or format == "npz" else [f"{stem}.{part}.{format}" for part in PARTS]
-    names += [f"{stem}.preview.jpg"] if with_preview else []
-    return [folder / name for name in [*names, f"{stem}.unlit.json"]]
-
-
-def check_free(paths: list[Path]) -> None:
-    """Refuse to overwrite any of `paths`."""
-    for path in paths:
-        if path.exists():
-            raise ImageError(path, "exists already", "choose another folder, or say --force (force=True)")
-
-
-def checked_bits(format: Format, bits: int | None, *, layers: bool) -> int:  # noqa: A002  # the promised word
-    """Return the bits of a number in the files, having refused what a format cannot have."""
-    if format not in get_args(Format):
-        raise ValueError(f"pictures cannot be {format!r}; choose one of {', '.join(get_args(Format))}")
-    if layers and format != "exr":
-        raise ValueError(f"{format} cannot hold layers; use the format exr")
-    if bits is not None and bits not in _BITS[format]:
-        raise ValueError(f"{format} cannot have {bits} bits; use {' or '.join(map(str, _BITS[format]))}")
-    return bits or _BITS[format][0]
+def _loaded(file: Path, part: Part, about: dict[str, Any], encoding: Encoding) -> NDArray[np.float32]:
+    """Return a part of a decomposition from the file that holds it."""
+    if file.suffix == ".npz":
+        with np.load(file, allow_pickle=False) as arrays:
+            values: NDArray[np.float32] = arrays[part]
+            return values
+    layer = part if about["part"] == "all" else None
+    return read_image(file, encoding=encoding, layer=layer).pixels * np.float32(about["scale"])
 
 
 def _write_parts(
@@ -201,23 +183,29 @@ def _description(photo: PhotoDecomposition, stem: str) -> dict[str, Any]:
         "unlit": __version__,
         "method": "network",
         "photo": stem,
+        "fingerprint": _fingerprint(photo.image),
         "size": {"height": h, "width": w},
         "exact": photo.is_exact,
         "weights": {"name": photo.weights, "sha256": photo.weights_sha256},
         "light_color": [float(v) for v in photo.light_color],
-        "clipped": float(photo.clipped.mean()),
     }
+
+
+def _fingerprint(image: NDArray[np.float32]) -> str:
+    """Return what tells a photograph (h, w, 3) from another of its name: a sum over some of its pixels."""
+    step = max(1, int(np.sqrt(image[..., 0].size / 2e5)))
+    return f"{zlib.crc32(image[::step, ::step].tobytes()):08x}"
 
 
 def _attributes(photo: PhotoDecomposition) -> dict[str, str]:
     """Return the same as text for the header of an EXR file."""
-    stated = _description(photo, "")
+    stated = {**_description(photo, ""), "clipped": float(photo.clipped.mean())}
     return {f"unlit/{key}": json.dumps(stated[key]) for key in ("unlit", "weights", "light_color", "exact", "clipped")}
 
 
-def _about(path: Path, scales: dict[Part, float]) -> dict[str, Any]:
+def _about(path: Path, scales: dict[Part, float], encoding: Encoding, bits: int) -> dict[str, Any]:
     kind = path.suffixes[-2].removeprefix(".") if len(path.suffixes) > 1 else ""
-    for part in PARTS:
-        if kind == part:
-            return {"part": part, "scale": scales[part]}
-    return {"part": "preview"} if kind == "preview" else {"part": "all", "scale": 1.0}
+    if kind == "preview":
+        return {"part": "preview"}
+    part = next((part for part in PARTS if part == kind), None)
+    return {"part": part or "all", "scale": scales[part] if part else 1.0, "encoding": encoding, "bits": bits}

@@ -20,7 +20,7 @@ from torch.nn.functional import interpolate
 from unlit import __version__
 from unlit.color import floored_log, linear_to_srgb, srgb_to_linear
 from unlit.predict.predictor import Predictor
-from unlit.predict.saving import check_free
+from unlit.predict.results import check_free, planned_video
 from unlit.predict.source import Photo
 from unlit.predict.temporal import Memory, steadied
 from unlit.train.durable import replace_durably
@@ -109,7 +109,7 @@ def decompose_video(
     progress: Progress | None = None,
 ) -> list[Path]:
     """Decompose the video `source` into videos in `folder`, and return the paths written, the JSON file's last."""
-    paths = [folder / f"{stem}.{part}" for part in ("reflectance.mp4", "shading.mp4", "unlit.json")]
+    paths = planned_video(folder, stem)
     if not force:
         check_free(paths)
     folder.mkdir(parents=True, exist_ok=True)
