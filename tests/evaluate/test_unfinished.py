@@ -16,6 +16,7 @@ from unlit.evaluate.opening import Name, open_benchmark
 from unlit.evaluate.running import RunSettings, run_benchmark
 from unlit.evaluate.sets import write_set
 from unlit.evaluate.unfinished import FILE, Unfinished
+from unlit.evaluate.worlds import WorldsBenchmark
 
 METHODS = {"retinex": "retinex-color", "flat": "constant-reflectance"}
 SPLITS = {"worlds": "all", "iiw": "all", "saw": "train", "sequences": None}
@@ -117,7 +118,7 @@ def test_the_command_goes_on_where_it_was_interrupted(
     assert "has no run that was interrupted" in capfd.readouterr().err
 
 
-def test_another_run_is_not_gone_on_with(sets: Path, tmp_path: Path) -> None:
+def test_another_run_is_not_gone_on_with(sets: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     weights = write_weights(tmp_path / "net.safetensors")
     benchmark = open_benchmark("worlds", sets / "worlds")
     methods = {"net": str(weights), "flat": "constant-shading"}
@@ -128,14 +129,18 @@ def test_another_run_is_not_gone_on_with(sets: Path, tmp_path: Path) -> None:
     begun = Unfinished(tmp_path, benchmark, methods, RunSettings(), resume=False)
     run_benchmark(benchmark, methods, RunSettings(device="cpu"), unfinished=begun)
     resumed()
-    with pytest.raises(ValueError, match=r"began with another methods .* resume it unchanged"):
+    with pytest.raises(ValueError, match=r"its methods changed from .* to .*retinex-color.*; resume it unchanged"):
         resumed(flat="retinex-color")
-    with pytest.raises(ValueError, match="another benchmark"):
+    with pytest.raises(ValueError, match="its benchmark changed"):
         resumed(open_benchmark("worlds", sets / "worlds", "train"))
-    with pytest.raises(ValueError, match="another encoding"):
+    with pytest.raises(ValueError, match="its encoding changed"):
         resumed(settings=RunSettings("linear"))
+    with monkeypatch.context() as patch:
+        patch.setattr(WorldsBenchmark, "ids", list("abcdeg"))
+        with pytest.raises(ValueError, match="its set changed from 6 images"):
+            resumed()
     write_weights(weights, spread=0.1)
-    with pytest.raises(ValueError, match="another methods"):
+    with pytest.raises(ValueError, match="its methods changed"):
         resumed()
     (tmp_path / FILE).write_bytes((tmp_path / FILE).read_bytes()[:-100])
     with pytest.raises(ValueError, match="is damaged; say --force"):

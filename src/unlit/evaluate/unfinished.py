@@ -10,6 +10,7 @@ import hashlib
 import io
 import json
 import time
+import zlib
 from collections.abc import Mapping
 from contextlib import suppress
 from pathlib import Path
@@ -95,7 +96,7 @@ class Unfinished:
         different = [key for key in self._run if begun.get(key) != self._run[key]]
         if different:
             key = different[0]
-            wrong = f"began with another {key} ({begun.get(key)}, now {self._run[key]})"
+            wrong = f"its {key} changed from {begun.get(key)} to {self._run[key]}"
             raise ValueError(f"{self._path}: {wrong}; resume it unchanged, or say --force to begin anew")
         return dict(zip(json.loads(self._run["methods"]), found, strict=True))
 
@@ -104,6 +105,8 @@ def _described(benchmark: Benchmark, methods: Mapping[str, str], settings: RunSe
     """Return what must be the same for results to stand in one report."""
     return {
         "benchmark": repr(benchmark),
+        # By their names: what is kept is of the first of them.
+        "set": f"{len(benchmark.ids)} images, {zlib.crc32(json.dumps(list(benchmark.ids)).encode()):08x}",
         "methods": json.dumps({name: f"{stated}{_fingerprint(stated, settings)}" for name, stated in methods.items()}),
         "encoding": str(settings.encoding),
         "resizing": str(settings.resize),
