@@ -28,8 +28,8 @@ LIGHTS = 8
 """Of every scene: so bases of several can be stacked."""
 
 PLACES: dict[str, tuple[float, Callable[[Generator], tuple[Builder, Lighting, Camera]]]] = {
-    "room": (0.34, room),
-    "closeup": (0.28, closeup),
+    "room": (0.30, room),
+    "closeup": (0.32, closeup),
     "board": (0.08, board),
     "street": (0.08, street),
     "garden": (0.08, garden),
