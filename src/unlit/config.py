@@ -47,6 +47,8 @@ class ModelSettings:
     """No light color."""
     fine: bool = False
     """Let the compact network have maps of full size too: better where training pictures are few and small."""
+    cue: bool = False
+    """Show the compact network, beside the image, what color retinex makes of it."""
     anchored: bool = False
     """Let the paper's network add to half of the image's log, as the compact one always does."""
 

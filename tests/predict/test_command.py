@@ -18,7 +18,7 @@ from tests.predict.weights import write_weights
 from tests.test_cli import run
 from unlit.commands import photos
 from unlit.image_io import read_image, write_image
-from unlit.predict.export import onnx_card, run_onnx
+from unlit.predict.export import OUTPUTS, onnx_card, run_onnx
 from unlit.predict.predictor import Predictor
 from unlit.predict.saving import load_parts
 from unlit.video_writing import VideoWriter
@@ -267,13 +267,12 @@ def test_an_exported_network_says_the_same_elsewhere(tmp_path: Path, predictor: 
     assert json.loads(onnx_card(content))["sha256"] == predictor.network.sha256
     import torch
 
-    images = torch.rand(1, 3, 128, 256, generator=torch.Generator().manual_seed(5))
-    with torch.inference_mode():
-        ours = predictor.network.module(images)
-    log_reflectance, log_shading, light_color = run_onnx(content, images.numpy())
-    np.testing.assert_allclose(log_reflectance, ours.log_reflectance, atol=1e-3)
-    np.testing.assert_allclose(log_shading, ours.log_shading, atol=1e-3)
-    np.testing.assert_allclose(light_color, ours.light_color, atol=1e-3)
+    for count, h, w in ((1, 128, 256), (2, 256, 128), (5, 128, 128)):
+        images = torch.rand(count, 3, h, w, generator=torch.Generator().manual_seed(5))
+        with torch.inference_mode():
+            ours = predictor.network.module(images)
+        for name, theirs in zip(OUTPUTS, run_onnx(content, images.numpy()), strict=True):
+            np.testing.assert_allclose(theirs, getattr(ours, name), atol=1e-3, err_msg=f"{name}, {count} images")
 
 
 def test_the_command_line_has_the_defaults_of_the_functions_it_calls() -> None:

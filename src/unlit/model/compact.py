@@ -15,9 +15,10 @@ from typing import TYPE_CHECKING
 
 import torch
 from torch import Tensor, nn
-from torch.nn.functional import interpolate, pixel_shuffle, pixel_unshuffle
+from torch.nn.functional import avg_pool2d, interpolate, pixel_shuffle, pixel_unshuffle
 
 from unlit.color import floored_log, srgb_to_linear
+from unlit.model.cue import THRESHOLDS, retinex_cues
 from unlit.model.decomposition import Decomposition
 from unlit.model.unet import padded
 
@@ -42,15 +43,17 @@ class CompactNet(nn.Module):
 
     Sizes that do not fit are padded by their own edge pixels and cut back. With `gray_shading` there is no light color:
     it stays zero. `width` scales the number of channels. With `fine` there are maps of full size too, for half as much
-    work again.
+    work again; with `cue` the network sees two guesses of the shading beside the image (`model/cue.py`).
     """
 
-    def __init__(self, *, gray_shading: bool = False, width: float = 1.0, fine: bool = False) -> None:
+    def __init__(
+        self, *, gray_shading: bool = False, width: float = 1.0, fine: bool = False, cue: bool = False
+    ) -> None:
         super().__init__()
         sizes, blocks = ((FINE_CHANNELS, *CHANNELS), (1, *BLOCKS)) if fine else (CHANNELS, BLOCKS)
         channels = [max(4, 4 * round(width * c / 4)) for c in sizes]
-        self.gray_shading, self._cell = gray_shading, 1 if fine else 2
-        self.stem = nn.Conv2d(self._cell**2 * 6, channels[0], 3, padding=1)
+        self.gray_shading, self._cell, self._cue = gray_shading, 1 if fine else 2, cue
+        self.stem = nn.Conv2d(self._cell**2 * 6 + len(THRESHOLDS) * cue, channels[0], 3, padding=1)
         self.encoder = nn.ModuleList(_row(c, n) for c, n in zip(channels, blocks, strict=True))
         self.down = nn.ModuleList(nn.Conv2d(a, b, 3, stride=2, padding=1) for a, b in pairwise(channels))
         self.up = nn.ModuleList(nn.Conv2d(b, a, 1) for a, b in pairwise(channels))
@@ -70,14 +73,18 @@ class CompactNet(nn.Module):
         if images_srgb.ndim != 4 or images_srgb.shape[1] != 3 or 0 in images_srgb.shape:
             raise ValueError(f"images must be (m, 3, h, w), none of them zero, not {tuple(images_srgb.shape)}")
         h, w = images_srgb.shape[-2:]
-        log_image = floored_log(srgb_to_linear(images_srgb))
-        seen = padded(torch.cat([images_srgb, LOG_SHARE * log_image], 1), STRIDE)
-        x = self.stem(pixel_unshuffle(seen, self._cell))
+        light = srgb_to_linear(images_srgb)
+        log_image = floored_log(light)
+        seen = pixel_unshuffle(padded(torch.cat([images_srgb, LOG_SHARE * log_image], 1), STRIDE), self._cell)
+        if self._cue:
+            cues = retinex_cues(avg_pool2d(padded(light, STRIDE), self._cell))
+            seen = torch.cat([seen, LOG_SHARE * cues.to(seen.dtype)], 1)
+        x = self.stem(seen)
         maps: list[Tensor] = []
         for k, row in enumerate(self.encoder):
             x = row(self.down[k - 1](x) if k else x)
             maps.append(x)
-        color = images_srgb.new_zeros(len(images_srgb), 3)
+        color = images_srgb.new_zeros(images_srgb.shape[0], 3)
         if self.color_head is not None:
             color = self.color_head(x.mean((2, 3)))
         for k in reversed(range(len(self.decoder))):

@@ -1,8 +1,9 @@
 """The network for other programs: an ONNX file, checked against the original by running it.
 
-Shapes: h x w pixels, both multiples of `MULTIPLE`. The file takes one image `images_srgb` (1, 3, h, w), sRGB-encoded in
-[0, 1], and gives `log_reflectance` (1, 3, h, w), `log_shading` (1, 1, h, w) and `light_color` (1, 3), natural logs of
-linear light. Carrying to full size and the exact product are not part of it: `unlit.predict` has them.
+Shapes: m images of h x w pixels, both multiples of `MULTIPLE`. The file takes any number of images `images_srgb`
+(m, 3, h, w), sRGB-encoded in [0, 1], and gives `log_reflectance` (m, 3, h, w), `log_shading` (m, 1, h, w) and
+`light_color` (m, 3), natural logs of linear light. Carrying to full size and the exact product are not part of it:
+`unlit.predict` has them.
 """
 
 from __future__ import annotations
@@ -59,7 +60,7 @@ def export_onnx(network: Network, path: Path, *, force: bool = False) -> float:
         raise ValueError(f"{path.parent} is not a folder; create it first")
     module = _Outputs(network.module.to("cpu", torch.float32)).eval()
     content = _exported(module, {"unlit": __version__, "weights": network.name, "sha256": network.sha256})
-    difference = max(_difference(module, content, size) for size in ((1, 1), (2, 3)))
+    difference = max(_difference(module, content, count, size) for count, size in ((1, (1, 1)), (3, (2, 1))))
     if not difference <= TOLERANCE:
         raise RuntimeError(f"{path} would differ from the network by {difference:.2g}, more than {TOLERANCE}")
     replace_durably(path, content)
@@ -72,18 +73,20 @@ def _exported(module: nn.Module, card: dict[str, str]) -> bytes:
         import onnxscript  # noqa: F401
     except ImportError as error:
         raise ValueError(f"ONNX needs {error.name}, which is not installed; {_INSTALL}") from error
-    sides = {2: MULTIPLE * torch.export.Dim("h", min=1), 3: MULTIPLE * torch.export.Dim("w", min=1)}
+    free = {0: torch.export.Dim("m", min=1)}
+    free |= {k: MULTIPLE * torch.export.Dim(side, min=1) for k, side in ((2, "h"), (3, "w"))}
     # The exporter tells of its steps and of changes in its own libraries; neither is the user's concern.
     with warnings.catch_warnings(), redirect_stdout(io.StringIO()), _silenced("torch.onnx", "onnxscript", "onnx_ir"):
         warnings.simplefilter("ignore")
         program: Any = torch.onnx.export(
             module,
-            (torch.rand(1, 3, 2 * MULTIPLE, 3 * MULTIPLE),),
+            # Two images: the exporter takes a 1 for a constant.
+            (torch.rand(2, 3, 2 * MULTIPLE, 3 * MULTIPLE),),
             dynamo=True,
             opset_version=OPSET,
             input_names=["images_srgb"],
             output_names=list(OUTPUTS),
-            dynamic_shapes={"images_srgb": sides},
+            dynamic_shapes={"images_srgb": free},
             verbose=False,
         )
     proto = program.model_proto
@@ -108,10 +111,10 @@ def _silenced(*names: str) -> Iterator[None]:
             logger.setLevel(level)
 
 
-def _difference(module: nn.Module, content: bytes, size: tuple[int, int]) -> float:
-    """Return the largest difference over all outputs, for random images of `size` multiples."""
+def _difference(module: nn.Module, content: bytes, count: int, size: tuple[int, int]) -> float:
+    """Return the largest difference over all outputs, for `count` random images of `size` multiples."""
     generator = torch.Generator().manual_seed(0)
-    images = torch.rand(1, 3, size[0] * MULTIPLE, size[1] * MULTIPLE, generator=generator)
+    images = torch.rand(count, 3, size[0] * MULTIPLE, size[1] * MULTIPLE, generator=generator)
     with torch.inference_mode():
         ours = module(images)
     theirs = run_onnx(content, images.numpy())

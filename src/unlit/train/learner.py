@@ -128,7 +128,9 @@ class Learner:
 def network_of(settings: ModelSettings) -> UNet | CompactNet:
     """Return an untrained network."""
     if settings.network == "compact":
-        return CompactNet(gray_shading=settings.gray_shading, width=settings.width, fine=settings.fine)
+        return CompactNet(
+            gray_shading=settings.gray_shading, width=settings.width, fine=settings.fine, cue=settings.cue
+        )
     return UNet(gray_shading=settings.gray_shading, width=settings.width, anchored=settings.anchored)
 
 
