@@ -58,7 +58,7 @@ def small_size(h: int, w: int, size: int = SIZE) -> tuple[int, int]:
 def small_picture(
     image: NDArray[np.float32], alpha: NDArray[np.float32] | None = None, size: int = SIZE, detail: int | None = None
 ) -> Small:
-    """Return `image` (h, w, 3) at the network's size; what is transparent there counts by its opacity.
+    """Return `image` (h, w, 3) at the network's size; what is mostly transparent there is black.
 
     `detail` is the size of a larger look, beside which that of `size` is the broad one.
     """
@@ -70,9 +70,8 @@ def small_picture(
         opacity = np.clip(alpha, 0, 1)[..., None]
         seen = _resized(lambda rows: opacity[rows], (h, w), target)
         light = _resized(lambda rows: image[rows] * opacity[rows], (h, w), target) / seen.clamp_min(1e-6)
-        # Under full transparency a file may keep any color: the mean of the rest disturbs least.
-        mean = (light * seen).sum((1, 2), keepdim=True) / seen.sum().clamp_min(1e-6)
-        light = torch.where(seen > 1e-3, light, mean)
+        # Under transparency a file may keep any color. What is not there is black, as beside things before nothing.
+        light = torch.where(seen > 0.5, light, 0)
     exposure = _exposure(light)
     light = light / exposure
     broad = small_size(h, w, size)
