@@ -112,6 +112,7 @@ def test_what_cannot_be_done_is_refused_before_torch_is_loaded(folder: Path, tmp
         "a.shading.png: exists already": [a],
         "clip.reflectance.mp4: exists already": [str(folder / "clip.mp4"), a],
         "png cannot have 32 bits": [b, "--bits", "32"],
+        "npz holds linear values alone": [b, "--format", "npz", "--encoding", "srgb"],
         "none.safetensors: does not exist": [b, "--weights", "none.safetensors"],
     }
     program = """if True:

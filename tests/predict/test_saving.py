@@ -108,6 +108,28 @@ def test_what_describes_another_photograph_is_not_replaced_unless_forced(
     assert set(files) == {"cup.reflectance.exr", "cup.shading.exr"}
 
 
+@pytest.mark.parametrize("options", [{"format": "npz"}, {"format": "exr", "layers": True}], ids=str)
+def test_files_that_are_always_linear_are_not_said_to_be_encoded(
+    options: dict[str, Any], photo: PhotoDecomposition, tmp_path: Path
+) -> None:
+    with pytest.raises(ValueError, match="holds linear values alone; leave the encoding out"):
+        save_photo(photo, tmp_path, "cup", encoding="srgb", **options)
+    assert not list(tmp_path.iterdir())
+    path = save_photo(photo, tmp_path, "cup", encoding="linear", **options)[-1]
+    np.testing.assert_array_equal(load_parts(path)["shading"], photo.shading)
+
+
+def test_what_is_said_of_a_file_stays_when_another_format_comes(photo: PhotoDecomposition, tmp_path: Path) -> None:
+    def files(path: Path) -> dict[str, Any]:
+        stated: dict[str, Any] = json.loads(path.read_text())["files"]
+        return stated
+
+    first = files(save_photo(photo, tmp_path, "cup", format="exr", with_preview=True)[-1])
+    assert first["cup.preview.jpg"] == {"part": "preview", "encoding": "srgb", "bits": 8}
+    second = files(save_photo(photo, tmp_path, "cup")[-1])
+    assert {name: second[name] for name in first} == first
+
+
 def test_a_preview_shows_the_three_beside_each_other(photo: PhotoDecomposition, tmp_path: Path) -> None:
     paths = save_photo(photo, tmp_path, "cup", format="exr", with_preview=True)
     assert paths[-2].name == "cup.preview.jpg"

@@ -18,7 +18,7 @@ from unlit.image_io import Encoding, FailedImageError, check_image
 from unlit.image_io.encoding import by_option
 from unlit.predict.camera import is_camera_file
 from unlit.predict.files import PHOTO_SUFFIXES, Job, find_jobs
-from unlit.predict.results import check_free, checked_bits, planned, planned_video
+from unlit.predict.results import check_free, checked_bits, checked_encoding, planned, planned_video
 from unlit.predict.source import Photo, opened
 
 if TYPE_CHECKING:
@@ -58,6 +58,7 @@ def decompose_sources(sources: Sequence[Path], out: Path, options: Options, *, r
         raise ValueError("there is nothing to decompose; name photographs, videos or folders of them")
     _check_folder(out)
     checked_bits(options.format, options.bits, layers=options.layers)
+    checked_encoding(options.format, options.encoding, layers=options.layers)
     if options.weights is not None and not options.weights.exists():
         raise ValueError(f"{options.weights}: does not exist; check the name, or leave --weights out")
     found, wrong = find_jobs(sources, out, recursive=recursive)

@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any, Literal, get_args
 
 import numpy as np
 
-from unlit.image_io import ImageError
+from unlit.image_io import Encoding, ImageError
 
 if TYPE_CHECKING:
     from unlit.predict.photo import Part
@@ -56,6 +56,14 @@ def checked_bits(format: Format, bits: int | None, *, layers: bool) -> int:  # n
     return bits or _BITS[format][0]
 
 
+def checked_encoding(format: Format, encoding: Encoding | None, *, layers: bool) -> Encoding:  # noqa: A002  # the promised word
+    """Return the encoding of the numbers in the files, having refused what a format cannot have."""
+    if encoding == "srgb" and (layers or format == "npz"):
+        holder = "an EXR file of layers" if layers else "npz"
+        raise ValueError(f"{holder} holds linear values alone; leave the encoding out, or use another format")
+    return encoding or ("srgb" if format == "png" else "linear")
+
+
 def kept_files(path: Path, content: Mapping[str, Any], *, force: bool) -> dict[str, Any]:
     """Return what the JSON file at `path` says of other files that are still there, for `content` to say it too.
 
@@ -69,8 +77,7 @@ def kept_files(path: Path, content: Mapping[str, Any], *, force: bool) -> dict[s
         is_same = all(earlier[key] == content[key] for key in ("photo", "fingerprint", "size", "exact", "weights"))
         # Other options, as that of the size at which the network looks, show in the light; another processor hardly.
         is_same = is_same and np.allclose(earlier["light_color"], content["light_color"], rtol=1e-2)
-        usual = {"encoding": earlier["encoding"], "bits": earlier["bits"]}
-        files = {name: {**usual, **about} for name, about in earlier["files"].items()}
+        files = dict(earlier["files"])
     except (OSError, ValueError, KeyError, TypeError, AttributeError):
         is_same, files = False, {}
     if not is_same and not force:

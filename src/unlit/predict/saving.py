@@ -21,7 +21,7 @@ from unlit.image_io import Encoding, ImageError, read_image, write_encoded, writ
 from unlit.predict.full_size import strips
 from unlit.predict.photo import Part, PhotoDecomposition
 from unlit.predict.preview import preview
-from unlit.predict.results import PARTS, Format, check_free, checked_bits, kept_files, planned
+from unlit.predict.results import PARTS, Format, check_free, checked_bits, checked_encoding, kept_files, planned
 from unlit.train.durable import replace_durably, temporary_name
 
 if TYPE_CHECKING:
@@ -50,7 +50,7 @@ def save_photo(
     other formats stay, and the JSON file describes them too.
     """
     bits = checked_bits(format, bits, layers=layers)
-    encoding = encoding or ("srgb" if format == "png" else "linear")
+    encoding = checked_encoding(format, encoding, layers=layers)
     folder = Path(folder)
     paths = planned(folder, stem, format, layers=layers, with_preview=with_preview)
     content = {**_description(photo, stem), "format": format, "encoding": encoding, "bits": bits}
@@ -206,6 +206,6 @@ def _attributes(photo: PhotoDecomposition) -> dict[str, str]:
 def _about(path: Path, scales: dict[Part, float], encoding: Encoding, bits: int) -> dict[str, Any]:
     kind = path.suffixes[-2].removeprefix(".") if len(path.suffixes) > 1 else ""
     if kind == "preview":
-        return {"part": "preview"}
+        return {"part": "preview", "encoding": "srgb", "bits": 8}
     part = next((part for part in PARTS if part == kind), None)
     return {"part": part or "all", "scale": scales[part] if part else 1.0, "encoding": encoding, "bits": bits}
