@@ -124,3 +124,12 @@ def test_pairs_are_not_built_where_neither_smoothness_counts(b: int) -> None:
             assert found[name] == 0
         elif name != "total":
             assert found[name] == pytest.approx(value)
+
+
+@pytest.mark.parametrize("b", [1, 2])
+@pytest.mark.parametrize("settings", [EnergySettings(reflectance=0), EnergySettings(shading=0)])
+def test_pairs_that_were_not_built_are_refused_where_they_count(b: int, settings: EnergySettings) -> None:
+    frames, mask, decomposition = example(b, 3, 20, 24)
+    nothing = batch_pairwise(frames, mask, EnergySettings(reflectance=0, shading=0))
+    with pytest.raises(ValueError, match="build it by these settings"):
+        batch_energy(frames, mask, decomposition, nothing, settings)

@@ -82,6 +82,15 @@ def test_cues_are_finite_for_flat_and_tiny_pictures(size: tuple[int, int], level
     assert found.abs().max() < 1e-4
 
 
+def test_what_is_negative_is_black() -> None:
+    image = random_image(16, 16)[None]
+    mixed = image - 0.4
+    torch.testing.assert_close(retinex_cues(mixed), retinex_cues(mixed.clamp_min(0)))
+    assert retinex_cues(image - 2).abs().max() < 1e-4
+    network = CompactNet(width=0.25, cue=True).eval()
+    assert network(-torch.rand(1, 3, 20, 30)).log_shading.isfinite().all()
+
+
 def test_exposure_does_not_matter() -> None:
     image = random_image(32, 32)[None] + 0.01
     torch.testing.assert_close(retinex_cues(image), retinex_cues(0.25 * image), rtol=0, atol=0.02)

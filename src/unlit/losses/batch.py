@@ -27,7 +27,7 @@ def batch_pairwise(frames: Tensor, mask: Tensor, settings: EnergySettings | None
     """Return the pairs of b sequences: `frames` (b, m, 3, h, w) linear and `mask` (b, m, 1, h, w).
 
     Of several sequences, neighbors are those of the tall one and dense pairs those of all frames in their order. There
-    are none where neither smoothness has a weight: they would be most of the work.
+    are none where neither smoothness has a weight: they would be most of the work. Both terms are then 0.
     """
     settings = settings or EnergySettings()
     b, m = frames.shape[:2]

@@ -73,6 +73,8 @@ def weighted_terms(
     reflectance: Tensor | None = None,
 ) -> LossTerms:
     """Return the terms for images of equal shape; the term `reflectance` is taken as it is where given."""
+    if not pairwise.shading and (settings.reflectance > 0 or settings.shading > 0):
+        raise ValueError("pairwise was built for no smoothness, which has a weight now; build it by these settings")
     with torch.autocast(frames.device.type, enabled=False):
         reconstruction = reconstruction_term(frames, mask, log_reflectance, log_light, all_pairs=settings.all_pairs)
         consistency = consistency_term(mask, log_reflectance)

@@ -37,7 +37,7 @@ def retinex_cues(images: Tensor) -> Tensor:
     One for each pair of `THRESHOLDS`. No gradient flows through.
     """
     with torch.no_grad(), torch.autocast(images.device.type, enabled=False):
-        light = images.float()
+        light = images.float().clamp_min(0)  # colors outside of sRGB have negative values
         gray = light.mean(1, keepdim=True)
         floor = DARK * gray.mean((2, 3), keepdim=True) + FLOOR
         logs = light.clamp_min(0.2 * floor).log()

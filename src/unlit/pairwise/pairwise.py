@@ -44,11 +44,11 @@ class Pairwise:
     """All pairs of a sequence."""
 
     dense: DensePairs | None
-    """For the reflectance; None where it has local pairs."""
+    """For the reflectance; None where it has local pairs, or none at all."""
     local: list[NeighborPairs] | None
-    """For the reflectance; None where it has dense pairs."""
+    """For the reflectance; None where it has dense pairs, or none at all."""
     shading: list[list[NeighborPairs]]
-    """By scale, finest first, then by offset."""
+    """By scale, finest first, then by offset; empty where no smoothness is asked for."""
 
 
 def build_pairwise(frames: Tensor, mask: Tensor, settings: PairwiseSettings | None = None) -> Pairwise:
