@@ -11,6 +11,7 @@ from tests.train.world import same_weights, tiny_sequence
 from unlit.config import Config
 from unlit.data.dataset import Dataset, dataset_of
 from unlit.recipes import smoke
+from unlit.train import loop
 from unlit.train.checkpoint import CheckpointError, load_weights, save_weights
 from unlit.train.loop import fit
 
@@ -50,6 +51,42 @@ def test_weights_of_fewer_digits_will_do_and_those_of_another_network_will_not(t
     with pytest.raises(CheckpointError, match=r"half\.safetensors"):
         fit(other, data, tmp_path / "third", device="cpu", quiet=True, start=tmp_path / "half.safetensors")
     assert not (tmp_path / "third" / "config.json").exists()
+
+
+def test_weights_that_cannot_be_begun_with_are_refused_before_the_data_are_read(
+    tmp_path: Path, data: Dataset, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def read(*_: object, **__: object) -> None:
+        raise AssertionError("the data are read")
+
+    monkeypatch.setattr(loop, "Loader", read)
+    (tmp_path / "empty").mkdir()
+    (tmp_path / "text").write_text("no weights")
+    for name, said in (("none", "none: does not exist"), ("empty", "weights.safetensors: does not exist")):
+        with pytest.raises(CheckpointError, match=said):
+            fit(of(1), data, tmp_path / "run", device="cpu", quiet=True, start=tmp_path / name)
+    with pytest.raises(CheckpointError, match="not a safetensors file"):
+        fit(of(1), data, tmp_path / "run", device="cpu", quiet=True, start=tmp_path / "text")
+
+
+def test_a_run_that_was_killed_before_its_first_checkpoint_is_not_resumed_with_chance(
+    tmp_path: Path, data: Dataset, monkeypatch: pytest.MonkeyPatch, capfd: pytest.CaptureFixture[str]
+) -> None:
+    fit(of(2), data, tmp_path / "first", device="cpu", quiet=True)
+    fit(of(2), data, tmp_path / "whole", device="cpu", quiet=True, start=tmp_path / "first")
+    with monkeypatch.context() as patch:
+        patch.setattr(loop.Run, "run_pass", killed)
+        with pytest.raises(KeyboardInterrupt):
+            fit(of(2), data, tmp_path / "again", device="cpu", start=str(tmp_path / "first"))
+    assert f"begins with {tmp_path / 'first'}" in capfd.readouterr().err
+    shutil.rmtree(tmp_path / "first")
+    fit(of(2), data, tmp_path / "again", device="cpu", resume=True, start=tmp_path / "first")
+    assert "begins with" not in capfd.readouterr().err
+    assert same_weights(tmp_path / "whole", tmp_path / "again")
+
+
+def killed(*_: object) -> None:
+    raise KeyboardInterrupt
 
 
 def test_a_run_that_is_resumed_does_not_begin_again(tmp_path: Path, data: Dataset) -> None:

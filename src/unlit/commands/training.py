@@ -53,7 +53,8 @@ def _training(recipe: Callable[[], Config], description: str) -> Callable[..., N
             begins.
         run: Folder for the config, metrics, picture sheets, checkpoints and, at the end, the weights.
         resume: Go on with the run that is in the folder.
-        start: Weights to begin with, of the same network: to learn more from other data, or with another rate.
+        start: Weights to begin with, of the same network, or the folder of a run: to learn more from other data, or
+            with another rate. Needed only once: --resume goes on from what the run itself has kept.
         device: Where to train: auto, cpu, cuda, cuda:1.
         quiet: Show no progress.
         config: The recipe.

@@ -89,16 +89,15 @@ def fit(
     With `resume` a run goes on from its last checkpoint, or from the start if it has none yet; the config must be the
     one it began with, but for `journal`. Under `torchrun` all processes call this alike. `solved` are reflectances
     (3, h, w) by the names of sequences, where `config.solved` asks for them and they were found before. `start` is a
-    file of weights of the same network, to begin with instead of with chance.
+    file of weights of the same network, or the folder of a run, to begin with instead of with chance; a run that is
+    resumed from a checkpoint does not look at it.
     """
     run = Path(run)
     with joined_team(device) as team, ExitStack() as lock:
         check_folder(run, config, resume=resume)
         if team.is_first:
             lock.enter_context(alone_in(run))
-        made = Run(config, dataset, run, team, quiet=quiet, solved=solved)
-        if start is not None:
-            made.begin_with(Path(start))
+        made = Run(config, dataset, run, team, quiet=quiet, solved=solved, start=start)
         team.wait()  # all have looked at the folder before anything is written to it
         if team.is_first:
             replace_durably(run / "config.json", config_to_json(config).encode())
@@ -117,15 +116,19 @@ class Run:
         *,
         quiet: bool,
         solved: Mapping[str, Tensor] | None = None,
+        start: str | Path | None = None,
     ) -> None:
         self.config, self.run, self.team, self.device = config, run, team, team.device
         self.fingerprint, self.quiet = dataset.fingerprint, quiet
         train = config.train
         self.learner = Learner(config, self.device)
+        self.journal: Journal | None = None
         self.early: list[str] = []
+        self.has_start = start is not None and not any((run / "checkpoints").glob("step-*"))
+        if start is not None and self.has_start:
+            self.begin_with(Path(start))  # before the data are read or rendered, which takes long
         self.solver = Solver(config, run, self.device, self._say)
         self.solver.know(solved or {})
-        self.journal: Journal | None = None
         self.uses_energy = config.energy.any and not (config.solved.weight > 0 and config.solved.alone)
         self.loader = self._loader(dataset.part("train"), augmented=True)
         self._check_truth(dataset.place)
@@ -192,6 +195,8 @@ class Run:
             asked_to_stop() as stop,
             repeatable(config.train.deterministic),
         ):
+            if self.has_start:
+                self._save(journal)  # a run that is killed early must not be resumed with chance
             while self.step < self.steps:
                 rate = learner.set_rate(self.step, self.steps)
                 frames, example = 0, None
@@ -333,7 +338,7 @@ class Run:
         }
 
     def begin_with(self, weights: Path) -> None:
-        """Begin with weights that another run has left, unless a checkpoint of this one says otherwise."""
+        """Begin with weights that another run has left."""
         weights = weights / "weights.safetensors" if weights.is_dir() else weights  # the folder of a run
         found, _ = load_weights(weights, self.device)
         expected = self.learner.network.state_dict()
@@ -341,7 +346,7 @@ class Run:
         found = {name: t.to(expected[name].dtype) if name in expected else t for name, t in found.items()}
         check_same_tensors(weights, found, expected)
         self.learner.begin_with(found)
-        self._say(f"begins with {weights.name}")
+        self._say(f"begins with {weights}")
 
     def resume(self) -> None:
         """Go on from the last checkpoint, where there is one."""
