@@ -15,7 +15,7 @@ import PIL.Image
 import pytest
 
 from tests.image_io.files import chunk, ihdr, noise, png_bytes, write_raw
-from unlit.image_io import ImageError, read_image, reading, write_image
+from unlit.image_io import ImageError, check_image, read_image, reading, write_image
 from unlit.image_io.color_space import CHROMATICITIES
 from unlit.image_io.header import read_header
 from unlit.image_io.icc import srgb_profile
@@ -93,6 +93,8 @@ def test_a_damaged_exr_is_refused_and_quoted_in_one_line(tmp_path: Path) -> None
     message = refusal(tmp_path / "a.exr")
     assert "damaged" in message
     assert message.isprintable()
+    with pytest.raises(ImageError, match=r"a\.exr: is damaged"):
+        check_image(tmp_path / "a.exr")
 
 
 def test_a_jpeg_without_pixels_is_refused(tmp_path: Path) -> None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from contextlib import contextmanager
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -15,6 +16,7 @@ from unlit.image_io.scratch import text_name
 
 if TYPE_CHECKING:
     import os
+    from collections.abc import Iterator
     from pathlib import Path
 
     from numpy.typing import NDArray
@@ -42,24 +44,32 @@ def read_image(
     `reflectance` for the channels `reflectance.R` and so on. ImageError where there is no such picture.
     """
     path = checked_path(path)
-    try:
+    with _explained(path):
         header = _checked_header(path, max_pixels)
         with text_name(path) as name:
             return _read_checked(path, name, header, encoding, max_pixels, layer)
+
+
+def check_image(path: str | os.PathLike[str]) -> None:
+    """Refuse, by ImageError, what is plainly no picture: as `read_image` does, but without decoding anything."""
+    path = checked_path(path)
+    with _explained(path):
+        _checked_header(path, MAX_PIXELS)
+        with text_name(path) as name:
+            _opened(path, name).close()
+
+
+@contextmanager
+def _explained(path: Path) -> Iterator[None]:
+    """Make what libraries raise while they read `path` an ImageError that names it."""
+    try:
+        yield
     except UnicodeDecodeError as error:  # OpenImageIO hands on, as text, what it finds in a damaged file
         quoted = error.object.decode(errors="replace")
         raise ImageError(path, f"is damaged ({quoted})", "copy or download it again") from error
     except MemoryError as error:
         wrong = "is too large for the memory that is free"
         raise FailedImageError(path, wrong, "make it smaller or free memory") from error
-
-
-def check_image(path: str | os.PathLike[str]) -> None:
-    """Refuse, by ImageError, what is plainly no picture: as `read_image` does, but without decoding anything."""
-    path = checked_path(path)
-    _checked_header(path, MAX_PIXELS)
-    with text_name(path) as name:
-        _opened(path, name).close()
 
 
 def _read_checked(
