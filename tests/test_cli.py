@@ -13,6 +13,7 @@ import torch
 import unlit
 from unlit import cli
 from unlit.commands import sequences
+from unlit.image_io import reading
 from unlit.sequence import decompose, solve
 
 
@@ -142,3 +143,18 @@ def test_frames_of_one_stem_are_refused_since_one_would_overwrite_the_other(
     unlit.write_image(folder / "frame0.tif", unlit.read_image(folder / "frame0.png").pixels)
     assert run("sequence", folder, "--out", tmp_path / "x") == 2
     assert "'frame0'" in capfd.readouterr().err
+
+
+@pytest.mark.parametrize(
+    "words", [["sequence", "FOLDER"], ["compare", "FOLDER/frame0.png", "--method", "retinex-color"]], ids=lambda w: w[0]
+)
+def test_a_lack_of_memory_is_a_failure_and_no_wrong_input(
+    words: list[str], folder: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capfd: pytest.CaptureFixture[str]
+) -> None:
+    def fail(*_: object) -> None:
+        raise MemoryError
+
+    monkeypatch.setattr(reading, "_raw_values", fail)
+    place = tmp_path / ("out" if words[0] == "sequence" else "out.png")
+    assert run(*(word.replace("FOLDER", str(folder)) for word in words), "--out", place) == 1
+    assert "unlit: failed: " in capfd.readouterr().err

@@ -93,6 +93,7 @@ def test_a_damaged_exr_is_refused_and_quoted_in_one_line(tmp_path: Path) -> None
     message = refusal(tmp_path / "a.exr")
     assert "damaged" in message
     assert message.isprintable()
+    (tmp_path / "a.exr").write_bytes(whole.replace(b"chlist", b"chli\xcdt"))
     with pytest.raises(ImageError, match=r"a\.exr: is damaged"):
         check_image(tmp_path / "a.exr")
 

@@ -103,12 +103,14 @@ def compare(
     """
     if out.exists() and not force:
         raise ValueError(f"{out} exists already; choose another name, or say --force")
-    from unlit.image_io import ImageError, write_image
+    from unlit.image_io import FailedImageError, ImageError, write_image
     from unlit.image_io.encoding import by_option
     from unlit.predict import compare as comparing
 
     try:
         sheet = comparing.compare(photo, method, encoding=input_encoding, device=device)
+    except FailedImageError:
+        raise
     except ImageError as error:
         raise ValueError(by_option(str(error), "--input-encoding")) from error
     out.parent.mkdir(parents=True, exist_ok=True)

@@ -45,7 +45,7 @@ def sequence(
     from rich.progress import Progress, TimeRemainingColumn
 
     from unlit.data.sequence import load_sequence
-    from unlit.image_io import ImageError
+    from unlit.image_io import FailedImageError, ImageError
     from unlit.image_io.encoding import by_option
     from unlit.sequence.decompose import decompose_sequence
 
@@ -54,6 +54,8 @@ def sequence(
         task = bar.add_task(escape(folder.name), total=steps)
         try:
             frames = load_sequence(folder, encoding=encoding, pattern=pattern)
+        except FailedImageError:
+            raise
         except ImageError as error:
             raise ValueError(by_option(str(error), "--encoding")) from error
         result = decompose_sequence(
