@@ -17,6 +17,7 @@ from unlit.evaluate.running import RunSettings, run_benchmark
 from unlit.evaluate.sets import write_set
 from unlit.evaluate.unfinished import FILE, Unfinished
 from unlit.evaluate.worlds import WorldsBenchmark
+from unlit.predict import network
 
 METHODS = {"retinex": "retinex-color", "flat": "constant-reflectance"}
 SPLITS = {"worlds": "all", "iiw": "all", "saw": "train", "sequences": None}
@@ -158,3 +159,36 @@ def test_a_disk_that_is_full_costs_the_file_and_not_the_run(
     kept = Unfinished(tmp_path, benchmark, METHODS, RunSettings(), resume=False)
     found = run_benchmark(benchmark, METHODS, unfinished=kept)
     assert np.isfinite(list(found["flat"].scores(benchmark).values())).all()
+    assert (kept.count, kept.kept) == (6, 0)
+
+
+def test_what_could_not_be_kept_is_not_said_to_be(
+    sets: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capfd: pytest.CaptureFixture[str]
+) -> None:
+    def full(*_: object) -> None:
+        raise OSError(28, "No space left on device")
+
+    monkeypatch.setattr(unfinished, "replace_durably", full)
+    words = ("evaluate", "worlds", "--data", sets / "worlds", "--method", "constant-shading", "--quiet")
+    with interrupted_after(2, monkeypatch):
+        assert run(*words, "--out", tmp_path / "out") == 1
+    said = capfd.readouterr().err
+    assert "interrupted" in said
+    assert "kept" not in said
+
+
+def test_other_weights_of_the_package_are_another_method(
+    sets: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    benchmark = open_benchmark("worlds", sets / "worlds")
+    begun = Unfinished(tmp_path, benchmark, {"net": "default"}, RunSettings(), resume=False)
+    begun.results["net"].skipped["a"] = "for no reason"
+    begun.write()
+    Unfinished(tmp_path, benchmark, {"net": "default"}, RunSettings(), resume=True)
+    monkeypatch.setattr(network, "DEFAULT_WEIGHTS", write_weights(tmp_path / "net.safetensors"))
+    with pytest.raises(ValueError, match="its methods changed"):
+        Unfinished(tmp_path, benchmark, {"net": "default"}, RunSettings(), resume=True)
+    monkeypatch.setattr(network, "DEFAULT_WEIGHTS", tmp_path / "none.safetensors")
+    missing = Unfinished(tmp_path, benchmark, {"net": "default"}, RunSettings(), resume=False)
+    with pytest.raises(ValueError, match="this copy has no default model"):
+        run_benchmark(benchmark, {"net": "default"}, unfinished=missing)

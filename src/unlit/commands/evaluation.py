@@ -157,8 +157,8 @@ def _evaluate(
                 progress=lambda done, total: bar.update(task, completed=done, total=total),
             )  # fmt: skip
         except KeyboardInterrupt as error:
-            said = (str(unfinished.count), "images are kept; go on with --resume") if unfinished.count else ()
-            raise KeyboardInterrupt(" ".join(said)) from error
+            kept = f"{unfinished.kept} images are kept; go on with --resume" if unfinished.kept else ""
+            raise KeyboardInterrupt(kept) from error
     stated = {"--split": split, "--encoding": options.encoding, "--input-encoding": input_encoding}
     stated["--largest-ratio"] = str(largest_ratio) if largest_ratio != 8 else None
     command = _command(name, options, stated, resize=resize)

@@ -54,6 +54,8 @@ class Unfinished:
         self._run = _described(benchmark, methods, settings)
         self._time = time.monotonic()
         self.results = self._read() if resume else {name: MethodResult() for name in methods}
+        self.kept = self.count
+        """Of the cases that the file has."""
 
     @property
     def count(self) -> int:
@@ -78,6 +80,7 @@ class Unfinished:
         with suppress(OSError):  # a full disk costs this file, not the run
             self._path.parent.mkdir(parents=True, exist_ok=True)
             replace_durably(self._path, content.getvalue())
+            self.kept = self.count
         self._time = time.monotonic()
 
     def remove(self) -> None:
@@ -115,11 +118,16 @@ def _described(benchmark: Benchmark, methods: Mapping[str, str], settings: RunSe
 
 
 def _fingerprint(stated: str, settings: RunSettings) -> str:
-    """Return what tells a file of weights from another of its name."""
+    """Return what tells weights from others of their name, the package's own too: their commit may be but "dirty"."""
     method = method_of(stated, encoding=settings.encoding, device=settings.device)
-    if not isinstance(method, NetworkMethod) or method.weights is None:
+    if not isinstance(method, NetworkMethod):
         return ""
-    with method.weights.open("rb") as file:
+    from unlit.predict.network import DEFAULT_WEIGHTS  # torch comes with it, and networks need that anyway
+
+    weights = method.weights or DEFAULT_WEIGHTS
+    if not weights.is_file():
+        return ""  # what is missing is told when it is loaded
+    with weights.open("rb") as file:
         return f" sha256:{hashlib.file_digest(file, 'sha256').hexdigest()}"
 
 
