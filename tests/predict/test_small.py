@@ -60,3 +60,14 @@ def test_what_is_transparent_is_black_and_the_rest_keeps_its_light_up_to_the_edg
     light = small_picture(image, opacity).light.numpy()
     assert not light[:, :, :30].any()
     np.testing.assert_allclose(light[:, :, 30:], 0.25, rtol=1e-4)
+
+
+@pytest.mark.parametrize("most", [1.0, 0.5, 0.1])
+def test_a_picture_that_is_faint_all_over_is_seen(most: float) -> None:
+    image = np.random.default_rng(0).uniform(0.1, 0.9, (60, 90, 3)).astype(np.float32)
+    opacity = np.full((60, 90), most, np.float32)
+    opacity[:, :30] = 0.2 * most
+    light = small_picture(image, opacity).light.numpy()
+    assert not light[:, :, :30].any()
+    np.testing.assert_allclose(light[:, :, 30:], image[:, 30:].transpose(2, 0, 1), rtol=1e-4)
+    assert not small_picture(image, 0 * opacity).light.any()

@@ -71,7 +71,8 @@ def small_picture(
         seen = _resized(lambda rows: opacity[rows], (h, w), target)
         light = _resized(lambda rows: image[rows] * opacity[rows], (h, w), target) / seen.clamp_min(1e-6)
         # Under transparency a file may keep any color. What is not there is black, as beside things before nothing.
-        light = torch.where(seen > 0.5, light, 0)
+        # A picture may be faint all over: so it is the most opaque of it that the rest is measured by.
+        light = torch.where(seen > 0.5 * seen.max(), light, 0)
     exposure = _exposure(light)
     light = light / exposure
     broad = small_size(h, w, size)
