@@ -57,6 +57,7 @@ def test_the_json_says_all_that_the_files_do_not(photo: PhotoDecomposition, tmp_
     assert stated["size"] == {"height": 60, "width": 90}
     assert stated["weights"]["sha256"] == photo.weights_sha256 != ""
     assert stated["light_color"] == pytest.approx(photo.light_color.tolist())
+    assert stated["shading_quantiles"][2] == pytest.approx(np.median(photo.gray_shading), rel=1e-6)
     assert stated["clipped"] == pytest.approx(float(photo.clipped.mean()))
     assert stated["files"]["cup.shading.png"]["scale"] >= 1
 
@@ -128,6 +129,22 @@ def test_what_is_said_of_a_file_stays_when_another_format_comes(photo: PhotoDeco
     assert first["cup.preview.jpg"] == {"part": "preview", "encoding": "srgb", "bits": 8}
     second = files(save_photo(photo, tmp_path, "cup")[-1])
     assert {name: second[name] for name in first} == first
+
+
+@pytest.mark.parametrize("options", [{"size": 64}, {"detail": 128}], ids=str)
+def test_a_gray_photograph_seen_at_another_size_is_another_decomposition(
+    options: dict[str, Any], weights: Path, image: NDArray[np.float32], tmp_path: Path
+) -> None:
+    gray = np.kron(image.mean(-1), np.ones((3, 3), np.float32))
+
+    def found(**stated: Any) -> PhotoDecomposition:
+        return Predictor(weights, device="cpu", **{"size": 96, **stated}).decompose(gray, encoding="linear")
+
+    first, again, other = found(), found(precision="bfloat16"), found(**options)
+    save_photo(first, tmp_path, "cup")
+    save_photo(again, tmp_path, "cup", format="tiff")
+    with pytest.raises(ImageError, match="describes other results"):
+        save_photo(other, tmp_path, "cup", format="exr")
 
 
 def test_a_preview_shows_the_three_beside_each_other(photo: PhotoDecomposition, tmp_path: Path) -> None:

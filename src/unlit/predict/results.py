@@ -76,7 +76,8 @@ def kept_files(path: Path, content: Mapping[str, Any], *, force: bool) -> dict[s
         earlier = json.loads(path.read_text())
         is_same = all(earlier[key] == content[key] for key in ("photo", "fingerprint", "size", "exact", "weights"))
         # Other options, as that of the size at which the network looks, show in the light; another processor hardly.
-        is_same = is_same and np.allclose(earlier["light_color"], content["light_color"], rtol=1e-2)
+        for key in ("light_color", "shading_quantiles"):
+            is_same = is_same and np.allclose(earlier[key], content[key], rtol=5e-3)
         files = dict(earlier["files"])
     except (OSError, ValueError, KeyError, TypeError, AttributeError):
         is_same, files = False, {}
