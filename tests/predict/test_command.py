@@ -18,6 +18,7 @@ from tests.predict.weights import write_weights
 from tests.test_cli import run
 from unlit.commands import photos
 from unlit.image_io import read_image, write_image
+from unlit.model import cue
 from unlit.predict.export import OUTPUTS, onnx_card, run_onnx
 from unlit.predict.predictor import Predictor
 from unlit.predict.saving import load_parts
@@ -260,9 +261,15 @@ def test_a_sheet_compares_methods(folder: Path, tmp_path: Path, weights: Path) -
     assert np.ptp(flat) < 1e-3  # shading that is constant
 
 
-def test_an_exported_network_says_the_same_elsewhere(tmp_path: Path, predictor: Predictor, weights: Path) -> None:
+@pytest.mark.parametrize("rich", [False, True])
+def test_an_exported_network_says_the_same_elsewhere(
+    rich: bool, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     pytest.importorskip("onnxruntime", reason="needs the extra onnx")
+    monkeypatch.setattr(cue, "ROUNDS", 2)  # each is written out, so that many take long
     path = tmp_path / "little.onnx"
+    weights = write_weights(tmp_path / "little.safetensors", rich=rich)
+    predictor = Predictor(weights, device="cpu")
     assert run("export", "--out", path, "--weights", weights) == 0
     content = path.read_bytes()
     assert json.loads(onnx_card(content))["sha256"] == predictor.network.sha256

@@ -11,9 +11,14 @@ from unlit.train.learner import network_of
 from unlit.train.weights import save_weights
 
 
-def write_weights(path: Path, *, spread: float = 0.05, gray_shading: bool = False, half: bool = True) -> Path:
-    """Write the weights of a network whose last layer is random; `spread` says how far it leans."""
-    settings = ModelSettings(network="compact", width=0.25, gray_shading=gray_shading)
+def write_weights(
+    path: Path, *, spread: float = 0.05, gray_shading: bool = False, half: bool = True, rich: bool = False
+) -> Path:
+    """Write the weights of a network whose last layer is random; `spread` says how far it leans.
+
+    A `rich` network has maps of full size, and cues.
+    """
+    settings = ModelSettings(network="compact", width=0.25, gray_shading=gray_shading, fine=rich, cue=rich)
     with torch.random.fork_rng(devices=[]):
         torch.manual_seed(0)
         network = network_of(settings)
