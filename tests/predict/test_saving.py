@@ -9,7 +9,7 @@ import OpenImageIO
 import pytest
 from numpy.typing import NDArray
 
-from unlit.image_io import ImageError, read_image, write_image
+from unlit.image_io import FailedImageError, ImageError, read_image, write_image
 from unlit.predict.photo import PhotoDecomposition
 from unlit.predict.predictor import Predictor
 from unlit.predict.saving import load_parts, save_photo
@@ -145,6 +145,19 @@ def test_a_gray_photograph_seen_at_another_size_is_another_decomposition(
     save_photo(again, tmp_path, "cup", format="tiff")
     with pytest.raises(ImageError, match="describes other results"):
         save_photo(other, tmp_path, "cup", format="exr")
+
+
+@pytest.mark.parametrize(("writer", "name"), [("np.savez", "cup.unlit.npz"), ("replace_durably", "cup.unlit.json")])
+def test_a_disk_that_is_full_is_told_with_the_file_that_did_not_fit(
+    writer: str, name: str, photo: PhotoDecomposition, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def full(*_: object, **__: object) -> None:
+        raise OSError(28, "No space left on device")
+
+    monkeypatch.setattr(f"unlit.predict.saving.{writer}", full)
+    with pytest.raises(FailedImageError, match=f"{name}: cannot be written .No space left"):
+        save_photo(photo, tmp_path, "cup", format="npz")
+    assert not (tmp_path / name).exists()
 
 
 def test_a_preview_shows_the_three_beside_each_other(photo: PhotoDecomposition, tmp_path: Path) -> None:

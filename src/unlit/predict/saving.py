@@ -8,7 +8,9 @@ from __future__ import annotations
 
 import json
 import zlib
+from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
+from contextlib import contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -17,7 +19,7 @@ from numpy.typing import NDArray
 
 from unlit import __version__
 from unlit.color import linear_to_srgb
-from unlit.image_io import Encoding, ImageError, read_image, write_encoded, write_image
+from unlit.image_io import Encoding, FailedImageError, ImageError, read_image, write_encoded, write_image
 from unlit.predict.full_size import strips
 from unlit.predict.photo import Part, PhotoDecomposition
 from unlit.predict.preview import preview
@@ -64,7 +66,8 @@ def save_photo(
     whole = bits in (8, 16) and format != "exr"
     scales = {part: _viewing_scale(photo, part) if whole else 1.0 for part in PARTS}
     if format == "npz":
-        _write_npz(paths[0], photo)
+        with _named(paths[0]):
+            _write_npz(paths[0], photo)
     elif layers:
         parts = {str(part): getattr(photo, part) for part in PARTS}
         write_image(paths[0], photo.image, bits=bits, alpha=photo.alpha, layers=parts, metadata=_attributes(photo))
@@ -76,7 +79,8 @@ def save_photo(
     written = {path.name: _about(path, scales, encoding, bits) for path in paths[:-1]}
     # What was written last stands last.
     content["files"] = {name: about for name, about in kept.items() if name not in written} | written
-    replace_durably(paths[-1], (json.dumps(content, indent=1) + "\n").encode())
+    with _named(paths[-1]):
+        replace_durably(paths[-1], (json.dumps(content, indent=1) + "\n").encode())
     return paths
 
 
@@ -160,6 +164,15 @@ def _viewing_scale(photo: PhotoDecomposition, part: Part) -> float:
     place = min(brightest.size - 1, int(0.999 * brightest.size))
     scale = float(np.partition(brightest, place)[place])
     return scale if scale > 1 + 1e-5 else 1.0
+
+
+@contextmanager
+def _named(path: Path) -> Iterator[None]:
+    """Let an error of the disk say which file it concerns."""
+    try:
+        yield
+    except OSError as error:
+        raise FailedImageError(path, f"cannot be written ({error.strerror})", "check the free space") from error
 
 
 def _write_npz(path: Path, photo: PhotoDecomposition) -> None:
