@@ -31,6 +31,10 @@ if TYPE_CHECKING:
     from unlit.image_io import Encoding
     from unlit.predict.source import Source
 
+COLOR_SHARE = 0.5
+"""How far the network is believed about the light's color. One color for a whole picture is a guess, and most cameras
+have guessed before: half of it has the least error of R on rendered scenes for validation (docs/trials.md)."""
+
 
 class Predictor:
     """A model, loaded once, that decomposes photographs; threads may share it.
@@ -137,10 +141,15 @@ def decompose(source: Source, *, encoding: Encoding | None = None, exact: bool =
 
 
 def _with_plain_color(said: Decomposition) -> Decomposition:
-    """Return the same with a light color of mean zero, its brightness given to the gray shading."""
+    """Return the same with a light color of mean zero, its brightness given to the gray shading.
+
+    Of what is then left of the color, the light keeps `COLOR_SHARE` and the reflectance gets the rest.
+    """
     brightness = said.light_color.mean(1, keepdim=True)
+    color = said.light_color - brightness
+    kept = COLOR_SHARE * color
     return Decomposition(
-        said.log_reflectance, said.log_shading + brightness[..., None, None], said.light_color - brightness
+        said.log_reflectance + (color - kept)[..., None, None], said.log_shading + brightness[..., None, None], kept
     )
 
 
