@@ -9,6 +9,7 @@ import subprocess
 import sys
 import typing
 from collections.abc import Callable, Iterator
+from functools import partial
 from typing import Any
 
 import pytest
@@ -31,7 +32,8 @@ from unlit.losses.supervised_settings import SupervisedSettings
 from unlit.pairwise.settings import FeatureScales, PairwiseSettings
 
 GRAY = Config(model=ModelSettings(gray_shading=True), energy=EnergySettings(colored_light=False))
-"""A config that allows every single field to change."""
+"""A config that allows every single field to change, but for those of the compact network."""
+COMPACT = dataclasses.replace(GRAY, model=dataclasses.replace(GRAY.model, network="compact"))
 
 
 def leaves(kind: type, prefix: str = "") -> Iterator[tuple[str, Any]]:
@@ -92,12 +94,13 @@ def stated(**changes: Any) -> str:
 
 @pytest.mark.parametrize("name", LEAVES)
 def test_every_field_is_written_read_back_and_told_apart(name: str) -> None:
-    before = value_at(GRAY, name)
-    config = changed(GRAY, name, another(before, LEAVES[name]))
+    begun = COMPACT if name in ("model.fine", "model.cue") else GRAY
+    before = value_at(begun, name)
+    config = changed(begun, name, another(before, LEAVES[name]))
     read = config_from_json(config_to_json(config))
     assert read == config
     assert type(value_at(read, name)) is type(value_at(config, name))
-    assert differences(GRAY, config) == [f"{name}: {before}, {value_at(config, name)}"]
+    assert differences(begun, config) == [f"{name}: {before}, {value_at(config, name)}"]
 
 
 def test_no_field_is_left_out_of_the_file_and_the_file_ends_with_a_line_break() -> None:
@@ -214,6 +217,8 @@ Case = tuple[Callable[..., Any], str, Any]
 NOT_NEGATIVE = (-1.0, math.nan, math.inf)
 BAD: list[Case] = [
     *[(ModelSettings, "width", value) for value in (0.0, -1.0, 9.0, math.nan)],
+    *[(ModelSettings, name, True) for name in ("fine", "cue")],
+    (partial(ModelSettings, "compact"), "anchored", True),
     *[(TrainSettings, name, 0) for name in ("epochs", "sequences", "passes", "patience", "steps")],
     *[(TrainSettings, "learning_rate", value) for value in (0.0, *NOT_NEGATIVE)],
     *[(TrainSettings, name, value) for name in ("clip", "weight_decay") for value in NOT_NEGATIVE],

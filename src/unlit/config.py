@@ -54,6 +54,9 @@ class ModelSettings:
 
     def __post_init__(self) -> None:
         _check(0 < self.width <= 8, f"model.width must be above 0 and at most 8, not {self.width}")
+        for name, network in (("fine", "compact"), ("cue", "compact"), ("anchored", "unet")):
+            wrong = f"model.{name} is for model.network {network}, not {self.network}; set one of them otherwise"
+            _check(self.network == network or not getattr(self, name), wrong)
 
 
 @dataclass(frozen=True)

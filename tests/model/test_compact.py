@@ -13,18 +13,20 @@ def images(m: int = 2, h: int = 40, w: int = 56) -> torch.Tensor:
 
 
 @pytest.mark.parametrize("fine", [False, True])
-def test_an_untrained_network_splits_every_image_evenly(fine: bool) -> None:
+@pytest.mark.parametrize("cue", [False, True])
+def test_an_untrained_network_splits_every_image_evenly(fine: bool, cue: bool) -> None:
     seen = images()
-    found = CompactNet(width=0.25, gray_shading=True, fine=fine)(seen)
+    found = CompactNet(width=0.25, gray_shading=True, fine=fine, cue=cue)(seen)
     half = 0.5 * floored_log(srgb_to_linear(seen))
     torch.testing.assert_close(found.log_reflectance, half)
     torch.testing.assert_close(found.log_shading, half.mean(1, keepdim=True))
 
 
 @pytest.mark.parametrize("fine", [False, True])
+@pytest.mark.parametrize("cue", [False, True])
 @pytest.mark.parametrize("size", [(1, 1), (31, 33), (32, 64), (70, 5)])
-def test_any_size_comes_back_as_it_was(size: tuple[int, int], fine: bool) -> None:
-    network = CompactNet(width=0.25, fine=fine).eval()
+def test_any_size_comes_back_as_it_was(size: tuple[int, int], fine: bool, cue: bool) -> None:
+    network = CompactNet(width=0.25, fine=fine, cue=cue).eval()
     found = network(images(1, *size))
     assert found.log_reflectance.shape == (1, 3, *size)
     assert found.log_shading.shape == (1, 1, *size)
@@ -50,8 +52,9 @@ def test_gray_light_has_no_color_and_colored_light_learns_one() -> None:
 
 
 @pytest.mark.parametrize("fine", [False, True])
-def test_every_parameter_gets_a_gradient(fine: bool) -> None:
-    network = CompactNet(width=0.25, fine=fine)
+@pytest.mark.parametrize("cue", [False, True])
+def test_every_parameter_gets_a_gradient(fine: bool, cue: bool) -> None:
+    network = CompactNet(width=0.25, fine=fine, cue=cue)
     torch.nn.init.normal_(network.head.weight, 0, 0.1)
     found = network(images())
     (found.log_reflectance.sum() + found.log_light.square().sum()).backward()
