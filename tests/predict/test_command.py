@@ -283,6 +283,13 @@ def test_an_exported_network_says_the_same_elsewhere(
             np.testing.assert_allclose(theirs, getattr(ours, name), atol=1e-3, err_msg=f"{name}, {count} images")
 
 
+def test_a_network_is_not_exported_to_where_a_folder_is(
+    tmp_path: Path, weights: Path, capfd: pytest.CaptureFixture[str]
+) -> None:
+    assert run("export", "--out", tmp_path, "--weights", weights, "--force") == 2
+    assert "is a folder; name a file in it" in capfd.readouterr().err
+
+
 def test_the_command_line_has_the_defaults_of_the_functions_it_calls() -> None:
     options = inspect.signature(photos.decompose).parameters
     predictor = inspect.signature(Predictor).parameters

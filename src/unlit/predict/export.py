@@ -54,6 +54,8 @@ def export_onnx(network: Network, path: Path, *, force: bool = False) -> float:
     ValueError where a library is missing, or the file exists and `force` does not say to overwrite it; RuntimeError
     where the file does not say what the network says, and then it is not written.
     """
+    if path.is_dir():
+        raise ValueError(f"{path} is a folder; name a file in it")
     if path.exists() and not force:
         raise ValueError(f"{path} exists already; choose another name, or say --force")
     if not path.parent.is_dir():
