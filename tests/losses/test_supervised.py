@@ -337,6 +337,22 @@ def test_reflectance_of_all_frames_and_shading_of_some_are_compared_with_the_tru
         torch.testing.assert_close(terms["truth_linear"], sum(linear_truth_term(*pair) for pair in pairs))
 
 
+def test_pixels_far_apart_are_compared_where_more_scales_are_asked_for() -> None:
+    d, mask, known = random_decomposition(), torch.ones(M, 1, H, W, dtype=torch.bool), random_truth()
+    assert known.reflectance is not None
+    truth = replace(known, shading=None, shading_valid=None)
+    for scales in (1, 3):
+        terms = supervised_terms(d, mask, truth, replace(ALL, truth_scales=scales))
+        expected = reference.truth_gradient(d.log_reflectance, known.reflectance.expand(M, -1, -1, -1), mask, scales)
+        torch.testing.assert_close(terms["truth_gradient"], expected)
+
+
+@pytest.mark.parametrize("scales", [0, -1, 17])
+def test_a_number_of_scales_without_sense_is_refused(scales: int) -> None:
+    with pytest.raises(ValueError, match="truth_scales must be from 1 to 16"):
+        SupervisedSettings(truth_scales=scales)
+
+
 def test_margin_and_edge_are_those_of_the_settings() -> None:
     d, mask, known = random_decomposition(), random_mask(), random_truth()
     terms = supervised_terms(d, mask, known, replace(ALL, margin=1.5, edge=9.5))

@@ -30,7 +30,7 @@ from torch.nn import functional
 
 from unlit.color import floored_log
 from unlit.losses.linear_truth import linear_truth_term
-from unlit.losses.supervised_settings import EDGE, MARGIN, SupervisedSettings
+from unlit.losses.supervised_settings import EDGE, MARGIN, TRUTH_SCALES, SupervisedSettings
 from unlit.model.decomposition import Decomposition
 from unlit.pairwise.neighbors import at_scale, paired
 
@@ -42,9 +42,6 @@ NORMAL_EDGE, SHADOW_EDGE, SMOOTH = 0, 1, 2
 
 WINDOW = 10
 """Edges are labelled about this many pixels wide; SAW's score looks for the largest step among as many."""
-
-TRUTH_SCALES = 4
-"""Gradients are compared at every pixel, every second, every fourth and every eighth (CGIntrinsics)."""
 
 DIRECT_INVARIANCE = 0.5
 """λ of Direct Intrinsics."""
@@ -128,7 +125,7 @@ def supervised_terms(
             invariance = DIRECT_INVARIANCE if settings.direct else 1.0
             terms["truth"] = torch.stack([truth_term(*part, invariance=invariance) for part in known]).sum()
         if settings.truth_gradient > 0 and known:
-            scales = 1 if settings.direct else TRUTH_SCALES
+            scales = 1 if settings.direct else settings.truth_scales
             gradients = [truth_gradient_term(*part, scales=scales, squared=settings.direct) for part in known]
             terms["truth_gradient"] = torch.stack(gradients).sum()
         if settings.truth_linear > 0 and known:

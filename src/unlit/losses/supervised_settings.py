@@ -14,6 +14,9 @@ MARGIN = 2.2 * math.log(1.1)
 EDGE = math.log(1.1)
 """A tenth from one pixel to the next. SAW says where shading has an edge, not of what size; this is a choice."""
 
+TRUTH_SCALES = 4
+"""Gradients are compared at every pixel, every second, every fourth and every eighth (CGIntrinsics)."""
+
 _WEIGHTS = ("judgements", "shading_classes", "truth", "truth_gradient", "truth_linear")
 
 
@@ -29,6 +32,9 @@ class SupervisedSettings:
     """Weight of the difference from true reflectance and shading, up to a scale for each frame."""
     truth_gradient: float = 0.0
     """Weight of the difference of neighboring pixels' differences from the truth."""
+    truth_scales: int = TRUTH_SCALES
+    """Pixels so compared are next to each other, then every second, every fourth and so on, so many times: seven times
+    reach from end to end of a window of 128 pixels."""
     truth_linear: float = 0.0
     """Weight of the difference from the truth in linear light, of whole frames and of small windows, each up to a
     scale: logs count most where it is dark, this where it is bright."""
@@ -40,6 +46,8 @@ class SupervisedSettings:
     """How much log shading must change from pixel to pixel where people saw an edge of shading."""
 
     def __post_init__(self) -> None:
+        if not 1 <= self.truth_scales <= 16:
+            raise ValueError(f"truth_scales must be from 1 to 16, not {self.truth_scales}")
         for name in (*_WEIGHTS, "margin", "edge"):
             value = getattr(self, name)
             if not (value >= 0 and math.isfinite(value)):
