@@ -8,10 +8,13 @@ import sys
 from pathlib import Path
 
 import pytest
+import torch
 
 from tests.train.world import metrics, tiny_dataset
 from unlit import cli
+from unlit.predict.network import DEFAULT_WEIGHTS
 from unlit.recipes import RECIPES
+from unlit.train.checkpoint import load_weights
 
 
 @pytest.fixture(scope="module")
@@ -190,3 +193,21 @@ def test_a_run_that_was_asked_to_stop_says_how_to_go_on(
 def test_scenes_that_are_rendered_first_are_announced(tmp_path: Path, capfd: pytest.CaptureFixture[str]) -> None:
     assert trained(Path("worlds:0:2:32x32:2"), tmp_path / "run", "--train.steps", "1") == 0
     assert capfd.readouterr().err.startswith("rendering 3 scenes before the first step; on a CPU")  # one for validation
+
+
+def test_the_network_of_the_package_learns_more_from_anybody_s_frames(data: Path, tmp_path: Path) -> None:
+    options = [
+        "--model.network",
+        "compact",
+        "--model.width",
+        "1",
+        "--start",
+        "default",
+        "--train.steps",
+        "1",
+        "--quiet",
+    ]
+    assert trained(data, tmp_path / "run", *options, "--train.learning-rate", "1e-30") == 0
+    expected, _ = load_weights(DEFAULT_WEIGHTS)
+    found, _ = load_weights(tmp_path / "run" / "weights.safetensors")
+    assert torch.equal(found["head.weight"], expected["head.weight"].float())

@@ -53,8 +53,9 @@ def _training(recipe: Callable[[], Config], description: str) -> Callable[..., N
             begins.
         run: Folder for the config, metrics, picture sheets, checkpoints and, at the end, the weights.
         resume: Go on with the run that is in the folder.
-        start: Weights to begin with, of the same network, or the folder of a run: to learn more from other data, or
-            with another rate. Needed only once: --resume goes on from what the run itself has kept.
+        start: Weights to begin with, of the same network, the folder of a run, or `default` for the network of the
+            package: to learn more from other data, or with another rate. Needed only once: --resume goes on from what
+            the run itself has kept.
         device: Where to train: auto, cpu, cuda, cuda:1.
         quiet: Show no progress.
         config: The recipe.
@@ -68,6 +69,10 @@ def _train(
     from unlit.data.dataset import open_dataset
     from unlit.train.loop import fit
 
+    if start == Path("default") and not start.exists():
+        from unlit.predict.network import DEFAULT_WEIGHTS
+
+        start = DEFAULT_WEIGHTS
     settings = config.data
     if str(data).startswith("worlds:"):
         from unlit.worlds.command import chosen_device
