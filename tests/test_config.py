@@ -251,6 +251,7 @@ BAD: list[Case] = [
     ],
     *[(SolvedSettings, n, v) for n in ("weight", "emphasis", "gradient", "reconstruction") for v in NOT_NEGATIVE],
     (SolvedSettings, "steps", 0),
+    (SupervisedSettings, "truth_scales", 0),
     *[
         (SupervisedSettings, name, value)
         for name in ("judgements", "shading_classes", "truth", "truth_gradient", "truth_linear", "margin", "edge")
