@@ -17,9 +17,11 @@ from tests.predict.weights import write_weights
 from unlit.color import linear_to_srgb
 from unlit.image_io import write_image
 from unlit.image_io.icc import srgb_profile
+from unlit.model.decomposition import Decomposition
 from unlit.predict.network import DEFAULT_WEIGHTS, chosen_device, chosen_precision
 from unlit.predict.photo import PhotoDecomposition
-from unlit.predict.predictor import Predictor
+from unlit.predict.predictor import COLOR_SHARE, Predictor
+from unlit.predict.source import opened
 from unlit.train.weights import CheckpointError, load_weights, save_weights
 
 
@@ -251,3 +253,21 @@ def test_a_decomposition_shows_itself_in_a_line(predictor: Predictor) -> None:
     found = predictor.decompose(np.full((20, 30, 3), 0.5, np.float32), encoding="linear")
     assert repr(found).startswith("PhotoDecomposition(30 x 20 pixels, exact, weights '")
     assert len(repr(found)) < 120
+
+
+def test_part_of_the_light_s_color_is_given_back_to_the_surface(tmp_path: Path) -> None:
+    predictor = Predictor(write_weights(tmp_path / "w.safetensors"), device="cpu", precision="float32")
+    image = np.random.default_rng(0).random((24, 36, 3), np.float32)
+    photo = opened(image, "linear")
+    small = predictor.small(photo)
+    said = predictor.said([small])[0]
+    color = torch.tensor([[0.6, 0.0, -0.3]])
+    said = Decomposition(said.log_reflectance, said.log_shading, color)
+    colored = predictor.finished(photo, small, said)
+    mean = color.mean()
+    np.testing.assert_allclose(np.log(colored.light_color), COLOR_SHARE * (color - mean)[0].numpy(), atol=1e-6)
+    np.testing.assert_allclose(colored.recompose(), image, rtol=1e-5)
+    raw = predictor.finished(photo, small, said, exact=False)
+    product = raw.reflectance * raw.shading
+    expected = (said.log_reflectance + said.log_light).exp()[0].permute(1, 2, 0).numpy()
+    np.testing.assert_allclose(product, expected, rtol=1e-4)
