@@ -28,7 +28,7 @@ from unlit.data.dataset import Dataset, Item, MemorySource
 from unlit.data.loader import Loader
 from unlit.data.sequence import SequenceError
 from unlit.data.settings import AugmentSettings, DataSettings
-from unlit.losses.linear_truth import linear_truth_term
+from unlit.losses.linear_truth import shares_lost
 from unlit.losses.settings import EnergySettings
 from unlit.model.compact import CompactNet
 from unlit.model.unet import UNet
@@ -43,7 +43,9 @@ ABLATIONS = (
     "per-image-reconstruction", "local-reflectance", "gray-shading", "single-scale-shading", "no-normalized-median",
 )  # fmt: skip
 METRICS = ("whole R", "whole S", "windows R", "windows S")
-"""Shares of the truth's squares that are lost, up to a scale: of whole pictures, and of windows of 20 pixels."""
+"""Shares of the truth's squares that are lost, up to a scale: of whole pictures, and of small windows."""
+WINDOW = 20
+"""Pixels, as in LMSE."""
 
 
 def base() -> Config:
@@ -63,11 +65,10 @@ def ablated(name: str) -> Config:
     config = base()
     if name == FULL:
         return config
-    its, plain = RECIPES[name](), RECIPES["release"]()
+    its = RECIPES[name]()
     energy = replace(config.energy, all_pairs=its.energy.all_pairs, colored_light=its.energy.colored_light)
     energy = replace(energy, pairwise=its.energy.pairwise)
-    gray = its.model.gray_shading != plain.model.gray_shading
-    return replace(config, recipe=name, energy=energy, model=replace(config.model, gray_shading=gray))
+    return replace(config, recipe=name, energy=energy, model=replace(config.model, gray_shading=its.model.gray_shading))
 
 
 def rendered(data: str, others: int, device: str) -> dict[str, list[Item]]:
@@ -106,8 +107,10 @@ def trained_and_scored(job: tuple[Config, Path, str]) -> dict[str, Any]:
 def scored(network: UNet | CompactNet, items: list[Item], device: torch.device) -> dict[str, float]:
     """Return mean scores over scenes and mixtures, the same ones for every network."""
     augment = replace(UNCHANGED, mixtures=0.8, light_color=0.7)
+    # Windows, since whole pictures would be made as large as the paper's, and the network has never seen them so.
+    window = min(items[0].sequence.frames.shape[2:])
     loader = Loader(
-        Dataset(tuple(MemorySource(item) for item in items)), DataSettings(frames=4), augment,
+        Dataset(tuple(MemorySource(item) for item in items)), DataSettings(frames=4, window=window), augment,
         sequences=1, seed=1, device=device, say=lambda _: None,
     )  # fmt: skip
     batches = loader.batches(0, 1, 1)
@@ -122,20 +125,15 @@ def _rows(network: UNet | CompactNet, batch: Batch) -> list[dict[str, float]]:
     assert truth.reflectance is not None
     assert truth.shading is not None
     found = network(linear_to_srgb(batch.frames[0]))
-    rows = []
-    for k in range(len(mask)):
-        if mask[k].float().mean() < 0.1:
-            continue  # nearly all of it clipped
-        part = slice(k, k + 1)
-        row: dict[str, float] = {}
-        for name, log, true in (
-            ("R", found.log_reflectance, truth.reflectance[None]),
-            ("S", found.log_light, truth.shading[part]),
-        ):
-            whole, both = (linear_truth_term(log[part], true, mask[part], window=n).item() for n in (10**6, 20))
-            row |= {f"whole {name}": whole, f"windows {name}": 2 * both - whole}
-        rows.append(row)
-    return rows
+    columns = {}
+    for name, log, true in (
+        ("R", found.log_reflectance, truth.reflectance[None]),
+        ("S", found.log_light, truth.shading),
+    ):
+        for part, lost in zip(("whole", "windows"), shares_lost(log, true, mask, WINDOW), strict=True):
+            columns[f"{part} {name}"] = lost.tolist()
+    is_seen = (mask.float().mean((1, 2, 3)) >= 0.1).tolist()  # the others are clipped nearly everywhere
+    return [{name: values[k] for name, values in columns.items()} for k in range(len(mask)) if is_seen[k]]
 
 
 def summary(results: list[dict[str, Any]]) -> list[dict[str, Any]]:

@@ -28,6 +28,12 @@ _FAR = 12.0
 
 def linear_truth_term(log_estimate: Tensor, truth: Tensor, mask: Tensor, *, window: int = WINDOW) -> Tensor:
     """Return L for log_estimate (m, c, h, w), linear `truth` that broadcasts with it, and mask (m, 1, h, w)."""
+    shares = shares_lost(log_estimate, truth, mask, window)
+    return torch.stack([share.mean() for share in shares]).mean()
+
+
+def shares_lost(log_estimate: Tensor, truth: Tensor, mask: Tensor, window: int) -> list[Tensor]:
+    """Return what frames lose of Σ t², (m,): as wholes, and in windows where they are large enough to have any."""
     valid = mask.bool() & (truth > 0).any(-3, keepdim=True)
     log_estimate, truth = torch.broadcast_tensors(log_estimate, truth)
     count = valid.sum((1, 2, 3), keepdim=True).clamp_min(1) * log_estimate.shape[1]
@@ -37,11 +43,10 @@ def linear_truth_term(log_estimate: Tensor, truth: Tensor, mask: Tensor, *, wind
     estimate = torch.where(valid, logs.clamp(-_FAR, _FAR).exp(), 0)
     true = torch.where(valid, truth, 0)
     products = torch.stack([true * true, estimate * true, estimate * estimate]).sum(2)  # (3, m, h, w)
-    wholes = _share_lost(products.sum((2, 3))[..., None])
-    if min(products.shape[-2:]) < window:
-        return wholes.mean()
-    windows = avg_pool2d(products, window, stride=window // 2).flatten(2)
-    return 0.5 * (wholes.mean() + _share_lost(windows).mean())
+    parts = [products.sum((2, 3))[..., None]]
+    if min(products.shape[-2:]) >= window:
+        parts.append(avg_pool2d(products, window, stride=window // 2).flatten(2))
+    return [_share_lost(part) for part in parts]
 
 
 def _share_lost(products: Tensor) -> Tensor:

@@ -9,8 +9,9 @@ and a gray s with i = r + s + c exactly, as near to the network's as can be, and
 Of the residual's gray part the shading gets the share λ and the reflectance the rest; of its color, which one light
 cannot have, the reflectance gets all. Fine grain in the residual is the surface's texture, which the network has not
 drawn: so the correction λ ē is first smoothed along the photograph's edges (`SMOOTH_RIDGE`), and what smoothing takes
-away goes to the reflectance too. Two bounds follow: no surface reflects more than all light, so that what is brighter
-than white is light; and black stays black in the reflectance, whatever its light.
+away goes to the reflectance too. Of the light's color c only `COLOR_SHARE` is believed. Two bounds follow: no surface
+reflects more than all light, so that what is brighter than white is light; and black stays black in the reflectance,
+whatever its light.
 """
 
 from __future__ import annotations
@@ -26,6 +27,10 @@ from unlit.predict.guided import applied, linear_coefficients
 
 SHADING_SHARE = 0.5
 """λ: network's R and S are trusted alike."""
+
+COLOR_SHARE = 0.25
+"""One color for the light of a whole picture is a guess, and most cameras have guessed before. On rendered scenes for
+validation a quarter is better than all, and as good as half or none; by eye it is better (docs/trials.md)."""
 
 SMOOTH_RADIUS = 4
 SMOOTH_RIDGE = 0.1

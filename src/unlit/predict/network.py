@@ -18,7 +18,7 @@ from torch.nn.utils.fusion import fuse_conv_bn_eval
 from unlit.config import ModelSettings
 from unlit.model.decomposition import Decomposition
 from unlit.train.learner import network_of
-from unlit.train.weights import CheckpointError, check_same_tensors, load_weights
+from unlit.train.weights import CheckpointError, file_of, fitted, load_weights
 
 if TYPE_CHECKING:
     import os
@@ -42,8 +42,7 @@ class Network:
         precision: Precision = "auto",
         compiled: bool = False,
     ) -> None:
-        path = DEFAULT_WEIGHTS if weights is None else Path(weights)
-        path = path / "weights.safetensors" if path.is_dir() else path  # the folder of a training run
+        path = DEFAULT_WEIGHTS if weights is None else file_of(Path(weights))
         if weights is None and not path.exists():
             raise CheckpointError(path, "does not exist: this copy has no default model", "name a file of weights")
         self.name = "default" if weights is None else path.name
@@ -104,11 +103,7 @@ def _loaded(path: Path) -> nn.Module:
     except (KeyError, TypeError, ValueError) as error:
         raise CheckpointError(path, "does not say which network it belongs to", _REMEDY) from error
     module = network_of(settings)
-    expected = module.state_dict()
-    # Weights may be kept in fewer digits than they are used in.
-    found = {name: t.to(expected[name].dtype) if name in expected else t for name, t in tensors.items()}
-    check_same_tensors(path, found, expected)
-    module.load_state_dict(found)
+    module.load_state_dict(fitted(path, tensors, module.state_dict()))
     return fused(module.eval().requires_grad_(False))
 
 

@@ -17,7 +17,7 @@ from torch.nn.functional import interpolate
 
 from unlit.color import floored_log
 from unlit.model.decomposition import Decomposition
-from unlit.predict.exact import SHADING_SHARE, brightness_excess, shading_coefficients
+from unlit.predict.exact import COLOR_SHARE, SHADING_SHARE, brightness_excess, shading_coefficients
 from unlit.predict.full_size import gray_shading
 from unlit.predict.network import Network, Precision
 from unlit.predict.photo import PhotoDecomposition
@@ -30,11 +30,6 @@ if TYPE_CHECKING:
 
     from unlit.image_io import Encoding
     from unlit.predict.source import Source
-
-COLOR_SHARE = 0.25
-"""How far the network is believed about the light's color. One color for a whole picture is a guess, and most cameras
-have guessed before: on rendered scenes for validation a quarter is better than all, and as good as half or none;
-by eye it is better (docs/trials.md)."""
 
 
 class Predictor:
@@ -108,7 +103,7 @@ class Predictor:
         self, photo: Photo, small: Small, said: Decomposition, *, exact: bool = True, threads: int | None = None
     ) -> PhotoDecomposition:
         """Return the photograph's decomposition from the network's answer for its small copy."""
-        said = _in_gray_light(said) if photo.is_gray else _with_plain_color(said)
+        said = _in_gray_light(said) if photo.is_gray else _with_plain_color(said, COLOR_SHARE if exact else 1.0)
         color, raw = said.light_color[0].exp().numpy(), None
         if exact:
             coefficients = self.coefficients(small, said).numpy()
@@ -141,14 +136,14 @@ def decompose(source: Source, *, encoding: Encoding | None = None, exact: bool =
     return _default_predictor().decompose(source, encoding=encoding, exact=exact)
 
 
-def _with_plain_color(said: Decomposition) -> Decomposition:
+def _with_plain_color(said: Decomposition, share: float) -> Decomposition:
     """Return the same with a light color of mean zero, its brightness given to the gray shading.
 
-    Of what is then left of the color, the light keeps `COLOR_SHARE` and the reflectance gets the rest.
+    Of what is then left of the color, the light keeps `share` and the reflectance gets the rest.
     """
     brightness = said.light_color.mean(1, keepdim=True)
     color = said.light_color - brightness
-    kept = COLOR_SHARE * color
+    kept = share * color
     return Decomposition(
         said.log_reflectance + (color - kept)[..., None, None], said.log_shading + brightness[..., None, None], kept
     )

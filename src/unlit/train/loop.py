@@ -46,6 +46,7 @@ from unlit.train.journal import Journal, NullJournal
 from unlit.train.learner import Learner
 from unlit.train.objective import TERMS, objective
 from unlit.train.solving import Solver
+from unlit.train.weights import file_of, fitted
 
 SMOOTHING = 0.99
 """Of the running mean of the energy, which says which checkpoint is best where there is no validation set."""
@@ -339,14 +340,10 @@ class Run:
 
     def begin_with(self, weights: Path) -> None:
         """Begin with weights that another run has left."""
-        weights = weights / "weights.safetensors" if weights.is_dir() else weights  # the folder of a run
-        found, _ = load_weights(weights, self.device)
-        expected = self.learner.network.state_dict()
-        # Weights may be kept in fewer digits than they are trained in.
-        found = {name: t.to(expected[name].dtype) if name in expected else t for name, t in found.items()}
-        check_same_tensors(weights, found, expected)
-        self.learner.begin_with(found)
-        self._say(f"begins with {weights}")
+        path = file_of(weights)
+        found, _ = load_weights(path, self.device)
+        self.learner.begin_with(fitted(path, found, self.learner.network.state_dict()))
+        self._say(f"begins with {path}")
 
     def resume(self) -> None:
         """Go on from the last checkpoint, where there is one."""

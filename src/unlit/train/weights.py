@@ -82,6 +82,21 @@ def check_same_tensors(path: Path, found: Mapping[str, Tensor], expected: Mappin
             )
 
 
+def fitted(path: Path, found: Mapping[str, Tensor], expected: Mapping[str, Tensor]) -> dict[str, Tensor]:
+    """Return weights in the types that a network has, having refused those of another network.
+
+    Weights may be kept in fewer digits than they are used in.
+    """
+    cast = {name: t.to(expected[name].dtype) if name in expected else t for name, t in found.items()}
+    check_same_tensors(path, cast, expected)
+    return cast
+
+
+def file_of(path: Path) -> Path:
+    """Return the file of weights that `path` names: itself, or that in the folder of a training run."""
+    return path / "weights.safetensors" if path.is_dir() else path
+
+
 def read_bytes(path: Path, remedy: str) -> bytes:
     """Return what the file holds; CheckpointError where it is missing."""
     try:
