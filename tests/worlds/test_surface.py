@@ -22,7 +22,7 @@ def plane(material: int = 0, side: int = 40, width: float = 0.01) -> Hits:
     position = torch.stack([x, y, 0 * x], -1).reshape(n, 3)
     up = torch.tensor([0.0, 0, 1]).expand(n, 3)
     kind = torch.full((n,), int(ShapeKind.QUAD))
-    return Hits(position, up, kind, torch.ones(n), torch.full((n,), material), torch.full((n,), width))
+    return Hits(position, up, kind, torch.ones(n), torch.full((n,), material), torch.full((n,), width), position)
 
 
 def drawn(texture: Texture, seed: int, **changes: object) -> Material:

@@ -108,6 +108,7 @@ def _in_meters(s: Scene, hits: render.Hits, size: tuple[int, int]) -> Hits:
         radius=lengths[shape, :2].mean(1) * torch.where(s.shapes.kind[shape] == ShapeKind.CONE, 0.5, 1.0),
         material=s.shapes.material[shape].long(),
         width=hits.depth.flatten()[where] * pixel,
+        world=hits.position.flatten(1).T[where],
     )
 
 
@@ -157,7 +158,7 @@ def _open(s: Scene, size: tuple[int, int]) -> Tensor:
     around = torch.atan2(direction[1], direction[0]).remainder(2 * torch.pi)
     column = (around / torch.pi * rows).long().clamp(0, 2 * rows - 1)
     sky = s.lights.sky[row, column].reshape(1, *size)
-    is_dark = s.place in ("closeup", "board", "shapes")
+    is_dark = s.place in ("closeup", "figure", "board", "shapes")
     shares = [0.0 if is_dark else _VOID.get(role, 0.0) for role in s.roles]
     levels = torch.tensor(shares, device=device).reshape(-1, 1, 1, 1).expand(-1, 1, *size).clone()
     for k, role in enumerate(s.roles):

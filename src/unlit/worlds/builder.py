@@ -67,6 +67,35 @@ class Builder:
         """Return where the shapes' middles are (n, 3)."""
         return np.array([matrix[:, 3] for matrix in self._maps]).reshape(-1, 3)
 
+    def outline(self) -> Array:
+        """Return points (m, 3) that the shapes reach: of each the middles of faces, of edges, and corners."""
+        steps = np.stack(np.meshgrid(*[[-1.0, 0.0, 1.0]] * 3), -1).reshape(27, 3)
+        steps = np.delete(steps, 13, 0)
+        # Round shapes reach as far as a ball does; the corners of their boxes would frame them too small.
+        is_round = np.isin(self._kinds, [int(ShapeKind.SPHERE), int(ShapeKind.CYLINDER), int(ShapeKind.CONE)])
+        ball = steps / np.linalg.norm(steps, axis=1, keepdims=True)
+        return np.concatenate(
+            [
+                ((ball if rounded else steps) * [1, 1, kind != ShapeKind.QUAD]) @ matrix[:, :3].T + matrix[:, 3]
+                for kind, matrix, rounded in zip(self._kinds, self._maps, is_round, strict=True)
+            ]
+        )
+
+    def filled(self) -> Array:
+        """Return points (m, 3) all over the boxes that hold the shapes, as many for each: to see where they stand."""
+        line = np.linspace(-1, 1, 9)
+        steps = np.stack(np.meshgrid(line, line, line), -1).reshape(-1, 3)
+        return np.concatenate([steps @ matrix[:, :3].T + matrix[:, 3] for matrix in self._maps])
+
+    def join(self, other: Builder) -> None:
+        """Add all shapes and materials of another builder, which has no reliefs."""
+        before = len(self.materials)
+        self.materials += other.materials
+        self._kinds += other._kinds
+        self._maps += other._maps
+        self._owners += [before + owner for owner in other._owners]
+        self._grids += other._grids
+
     def _add(self, kind: ShapeKind, matrix: Array, center: ArrayLike, material: int, grid: int = -1) -> None:
         self._kinds.append(int(kind))
         self._maps.append(np.concatenate([matrix, np.asarray(center, float).reshape(3, 1)], 1))
@@ -88,6 +117,11 @@ class Builder:
         length = max(float(np.linalg.norm(b - a)), 1e-6)
         kind = ShapeKind.CONE if cone else ShapeKind.CYLINDER
         self._add(kind, frame_along(b - a) * np.array([radius, radius, length / 2]), (a + b) / 2, material)
+
+    def gable(self, center: ArrayLike, half: ArrayLike, material: int) -> None:
+        """Add a roof along y: a prism as wide and long as `half` says, its ridge half[2] above; as much hangs below."""
+        w, length, h = np.asarray(half, float)
+        self._add(ShapeKind.BOX, np.array([[w / 2, -w / 2, 0], [0, 0, length], [h / 2, h / 2, 0]]), center, material)
 
     def quad(self, center: ArrayLike, half_u: ArrayLike, half_v: ArrayLike, material: int) -> None:
         """Add a parallelogram by its center and half its sides."""

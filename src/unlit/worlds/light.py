@@ -94,6 +94,10 @@ class Lighting:
         offset = self.draw.normal(0, 0.03, 3) * self._distance(camera) + [0, 0, 0.04]
         self.lamp(np.asarray(camera) + offset, 0.012 * self._distance(camera), "flash")
 
+    def to_suns(self) -> list[Array]:
+        """Return the directions to the suns so far."""
+        return [-row[2] for row in self._rows if row[0] == LightKind.SUN]
+
     def limit(self, count: int) -> None:
         """Keep `count` lights by chance, or add lamps until there are as many."""
         distance = max(

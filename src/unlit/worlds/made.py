@@ -177,3 +177,16 @@ def blocks(places: Places) -> Tensor:
         uv = uv * uv.new_tensor([1.0, 2.0]) if depth == 0 else uv
     line = (edge < 0.03 * places.params[:, 1]) & (places.params[:, 1] > 0.5)
     return torch.where(line[:, None], places.colors[:, 3], color)
+
+
+def lines(places: Places) -> Tensor:
+    """Drawn lines of three colors that wander, begin and end; params: -, thickness, share drawn, waviness."""
+    color = places.colors[:, 0]
+    half = 0.012 + 0.05 * places.params[:, 1]
+    for layer in range(3):
+        where = places.flat * (1 + 0.5 * layer + places.params[:, 3:] * 1.5) + 7.9 * layer
+        field, gate = (value_noise(where * factor, places.seed + layer + 40) for factor in (1.0, 0.43))
+        # Value noise has slopes of about one: its contour at a half is a line of about this thickness.
+        drawn = (1 - smooth_step((field - 0.5).abs(), half, half + 0.02)) * (gate < 0.3 + 0.5 * places.params[:, 2])
+        color = color + drawn[:, None] * (places.colors[:, layer + 1] - color)
+    return color

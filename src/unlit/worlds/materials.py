@@ -36,6 +36,8 @@ class Texture(IntEnum):
     PLAID = 17
     GRADIENT = 18
     BLOCKS = 19
+    COAT = 20
+    LINES = 21
 
 
 class Bump(IntEnum):
@@ -78,6 +80,8 @@ class Materials:
     """(c,)."""
     gloss: Tensor
     """(c,): 0 for matt, else the share of light that a shiny coat throws back."""
+    whole: Tensor
+    """(c,): 1 where the pattern goes over all shapes of the material as if they were one, 0 where each has its own."""
 
     def to(self, device: torch.device | str) -> Materials:
         """Return the same on another device."""

@@ -105,3 +105,15 @@ def gradient(places: Places) -> Tensor:
     """A slow change from one color to another, as light might do it; params: -, waviness."""
     bent = places.uv[:, 0] + places.params[:, 1] * fractal(places.flat, places.seed, 2)
     return mix(places, 0.5 + 0.5 * (bent * math.pi).sin())
+
+
+def coat(places: Places) -> Tensor:
+    """Back and belly, as fur, fruit and glaze have them; params: softness, share of the back, waviness, lean."""
+    lean = (places.params[:, 3] - 0.5) * 2
+    along = places.solid[:, 2] * lean.cos() + places.solid[:, 0] * lean.sin()
+    wave = (1.5 * places.params[:, 2]) * fractal(places.solid * 1.7, places.seed, 3)
+    field = (along * math.pi).sin() + 2 * wave
+    back = soft(places, field, 0.9 * (places.params[:, 1] - 0.5), 1.2)
+    marks = soft(places, fractal(places.solid * 2.3, places.seed + 11, 2), 0.22, 0.05)
+    color = mix(places, back)
+    return color + (marks * (places.seed % 3 == 0))[:, None] * (places.colors[:, 2] - color)

@@ -1,4 +1,4 @@
-"""Places under the sky: streets, walls, gardens, rocks; and heaps of shapes that are no place at all."""
+"""Places under the sky: streets, gardens, ruins, seen from near and from high above."""
 
 from __future__ import annotations
 
@@ -7,7 +7,9 @@ from numpy.random import Generator
 from numpy.typing import NDArray
 
 from unlit.worlds.builder import Builder, dome, rolling, stairs, turned
+from unlit.worlds.casters import add_casters
 from unlit.worlds.description import Camera
+from unlit.worlds.landscape import rock, tree
 from unlit.worlds.light import Lighting, add_day, add_lamps_around
 from unlit.worlds.materials import Texture
 from unlit.worlds.palette import drawn_color, drawn_greens, drawn_material
@@ -56,13 +58,22 @@ def street(draw: Generator) -> tuple[Builder, Lighting, Camera]:
         _along_street(
             b, np.array([draw.choice([-1, 1]) * half * draw.uniform(0.6, 1.1), draw.uniform(3, length * 0.6), 0.1])
         )
-    eye, view = draw.uniform(1.4, 6), np.radians(draw.uniform(35, 65))
-    camera = Camera(
-        (draw.uniform(-0.7, 0.7) * half, -3.0, eye),
-        (draw.normal(0, 0.5) * half, 12.0, eye + draw.normal(0, 1.2)),
-        float(view),
-    )
-    return b, _daylight(draw, np.array([0, 10.0, 1.5]), camera, 6.0), camera
+    if draw.random() < 0.45:
+        camera, focus = _from_above(draw, (half + 9, 15.0), (9, 28)), np.array([0, 15.0, 2.0])
+    else:
+        eye, view = draw.uniform(1.4, 6), np.radians(draw.uniform(35, 65))
+        start, to = draw.uniform(-0.7, 0.7) * half, draw.normal(0, 0.5) * half
+        camera = Camera((start, -3.0, eye), (to, 12.0, eye + draw.normal(0, 1.2)), float(view))
+        focus = np.array([0, 10.0, 1.5])
+    return b, _daylight(b, focus, camera, 6.0), camera
+
+
+def _from_above(draw: Generator, reach: tuple[float, float], height: tuple[float, float]) -> Camera:
+    """Return a camera as a webcam hangs: high, away from what it looks at, over roofs and squares."""
+    aside, ahead = reach
+    x, y, z = draw.uniform(-1, 1) * aside, -draw.uniform(0.3, 1.2) * ahead, draw.uniform(*height)
+    target = (draw.normal(0, 0.25) * aside, ahead * draw.uniform(0.6, 1.1), draw.uniform(0, 0.15) * z)
+    return Camera((x, y, z), target, float(np.radians(draw.uniform(22, 50))))
 
 
 def house(b: Builder, at: Array, side: float, half: tuple[float, float], height: float) -> None:
@@ -70,9 +81,12 @@ def house(b: Builder, at: Array, side: float, half: tuple[float, float], height:
     draw = b.draw
     front = b.material(drawn_material(draw, 3, _FACADE, vivid=0.06))
     b.box(at + [0, 0, height / 2], (*half, height / 2), front)
-    if draw.random() < 0.4:
+    if draw.random() < 0.65:
         roof = b.material(drawn_material(draw, 2, (Texture.BRICK, Texture.PLAIN, Texture.STRIPES)))
-        b.rod(at + [0, -half[1], height], at + [0, half[1], height], half[0] * 0.8, roof)
+        if draw.random() < 0.35:
+            b.rod(at + [0, -half[1], height], at + [0, half[1], height], half[0] * 0.8, roof)
+        else:
+            b.gable(at + [0, 0, height], (half[0] * 1.08, half[1] * 1.03, half[0] * draw.uniform(0.4, 1.0)), roof)
     glass = b.material(drawn_material(draw, 0.5, (Texture.PLAIN,), drawn_color(draw, draw.uniform(0.03, 0.15))))
     frame = b.material(drawn_material(draw, 0.5, (Texture.PLAIN, Texture.WOOD)))
     wide, high = draw.uniform(0.4, 0.8), draw.uniform(0.5, 0.9)
@@ -114,37 +128,6 @@ def _along_street(b: Builder, at: Array) -> None:
         thing(b, at, draw.uniform(0.6, 1.6))
 
 
-def tree(b: Builder, at: Array, height: float) -> None:
-    """Add a tree: a trunk, some branches, and a crown of leafy balls, a cone, or nothing in winter."""
-    draw = b.draw
-    bark = b.material(
-        drawn_material(draw, height / 6, (Texture.NOISE, Texture.PATCHES, Texture.WOOD, Texture.RUST), vivid=0.02)
-    )
-    green = b.material(drawn_material(draw, height / 3, (Texture.FOLIAGE, Texture.FOLIAGE, Texture.NOISE)))
-    b.materials[green].colors = drawn_greens(draw)
-    crown, kind = height * draw.uniform(0.35, 0.6), draw.random()
-    b.rod(at, at + [*draw.normal(0, 0.03, 2) * height, crown], height * draw.uniform(0.02, 0.05), bark)
-    for _ in range(int(draw.integers(2, 5)) if kind < 0.8 else 9):
-        reach = turned(draw.uniform(0, 6.3), draw.uniform(-1.3, -0.4)) @ [height * draw.uniform(0.2, 0.45), 0, 0]
-        b.rod(at + [0, 0, crown * draw.uniform(0.6, 1)], at + [0, 0, crown] + reach, height * 0.015, bark)
-    if kind < 0.6:
-        for _ in range(int(draw.integers(4, 10))):
-            b.ball(
-                at + [0, 0, height * 0.75] + draw.normal(0, 0.14, 3) * height,
-                height * draw.uniform(0.08, 0.2, 3),
-                green,
-            )
-    elif kind < 0.8:
-        for k in range(3):
-            b.rod(
-                at + [0, 0, height * (0.3 + 0.2 * k)],
-                at + [0, 0, height * (0.65 + 0.2 * k)],
-                height * (0.25 - 0.05 * k),
-                green,
-                cone=True,
-            )
-
-
 def garden(draw: Generator) -> tuple[Builder, Lighting, Camera]:
     """Return uneven ground with rocks, trees and things, at times before a wall or hills."""
     b = Builder(draw)
@@ -168,41 +151,12 @@ def garden(draw: Generator) -> tuple[Builder, Lighting, Camera]:
         tree(b, np.array([draw.normal(0, 5), draw.uniform(3, 14), -0.5]), draw.uniform(2, 6))
     for _ in range(int(draw.integers(0, 4))):
         thing(b, np.array([draw.normal(0, 2), draw.uniform(1, 6), -0.3]), draw.uniform(0.4, 1.2))
-    camera = Camera(
-        (draw.normal(0, 1), -3.5, draw.uniform(0.6, 4)),
-        (draw.normal(0, 1), 6.0, draw.uniform(-0.5, 1.5)),
-        float(np.radians(draw.uniform(30, 60))),
-    )
-    return b, _daylight(draw, np.array([0, 5.0, 0.5]), camera, 4.0), camera
-
-
-def rock(b: Builder, at: Array, size: float) -> None:
-    """Add a rock: a rough hump, or lumps that grow together."""
-    draw = b.draw
-    stone = b.material(
-        drawn_material(
-            draw,
-            size,
-            (Texture.NOISE, Texture.PATCHES, Texture.SPECKLE, Texture.MARBLE, Texture.PLAIN, Texture.RUST),
-            vivid=0.03,
-        )
-    )
-    if draw.random() < 0.6:
-        b.relief(
-            at,
-            (size * draw.uniform(0.6, 1), size * draw.uniform(0.6, 1), size * draw.uniform(0.5, 1.2)),
-            dome(draw, 0.4),
-            stone,
-            draw.uniform(0, 6.3),
-        )
-        return
-    for _ in range(int(draw.integers(1, 4))):
-        b.ball(
-            at + draw.normal(0, 0.3, 3) * size,
-            size * draw.uniform(0.3, 0.8, 3),
-            stone,
-            turned(*draw.uniform(0, 6.3, 3)),
-        )
+    if draw.random() < 0.35:
+        camera = _from_above(draw, (6.0, 8.0), (4, 14))
+    else:
+        start, to = (draw.normal(0, 1), -3.5, draw.uniform(0.6, 4)), (draw.normal(0, 1), 6.0, draw.uniform(-0.5, 1.5))
+        camera = Camera(start, to, float(np.radians(draw.uniform(30, 60))))
+    return b, _daylight(b, np.array([0, 5.0, 0.5]), camera, 4.0), camera
 
 
 def ruin(draw: Generator) -> tuple[Builder, Lighting, Camera]:
@@ -231,18 +185,18 @@ def ruin(draw: Generator) -> tuple[Builder, Lighting, Camera]:
         thing(b, np.array([draw.normal(0, 2.5), draw.uniform(0, 6), 0]), draw.uniform(0.4, 1.5))
     if draw.random() < 0.4:
         b.relief((0, 11, 2), (6, 3, 0.3), stairs(draw), stone[2], turned(0, 0, np.pi / 2))
-    camera = Camera(
-        (draw.normal(0, 1.5), -4, draw.uniform(0.8, 4)),
-        (draw.normal(0, 1), 5.0, draw.uniform(0.3, 1.8)),
-        float(np.radians(draw.uniform(30, 60))),
-    )
-    return b, _daylight(draw, np.array([0, 4.0, 0.8]), camera, 4.0), camera
+    start, to = (draw.normal(0, 1.5), -4, draw.uniform(0.8, 4)), (draw.normal(0, 1), 5.0, draw.uniform(0.3, 1.8))
+    camera = Camera(start, to, float(np.radians(draw.uniform(30, 60))))
+    return b, _daylight(b, np.array([0, 4.0, 0.8]), camera, 4.0), camera
 
 
-def _daylight(draw: Generator, focus: Array, camera: Camera, reach: float) -> Lighting:
-    """Return a day of sun and sky, and the lamps of the night."""
+def _daylight(b: Builder, focus: Array, camera: Camera, reach: float) -> Lighting:
+    """Return a day of sun and sky, and the lamps of the night; what stands out of sight throws its shadow into view."""
+    draw = b.draw
     lighting = Lighting(draw, focus)
     add_day(lighting, int(draw.integers(4, 6)))
+    if draw.random() < 0.85:
+        add_casters(b, lighting, camera)
     add_lamps_around(lighting, int(draw.integers(1, 3)), reach, (0.2, 1.2))
     lighting.flash(camera.position)
     return lighting

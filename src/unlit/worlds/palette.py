@@ -37,6 +37,7 @@ class Material:
     bump_height: float
     bump_scale: float
     gloss: float
+    whole: float = 0.0
 
 
 def stacked(materials: list[Material]) -> Materials:
@@ -101,7 +102,7 @@ _COMMON = {
     Texture.PLAIN: 34, Texture.NOISE: 1.5, Texture.PATCHES: 3, Texture.MARBLE: 1, Texture.WOOD: 3, Texture.CHECKS: 1.5,
     Texture.STRIPES: 3, Texture.SPOTS: 2.5, Texture.BRICK: 1, Texture.WEAVE: 1.5, Texture.TEXT: 2, Texture.STROKES: 2.5,
     Texture.CELLS: 1.5, Texture.FOLIAGE: 0.7, Texture.RUST: 1, Texture.SPECKLE: 1.5, Texture.PICTURE: 2.5,
-    Texture.PLAID: 1.2, Texture.GRADIENT: 0.5, Texture.BLOCKS: 1.2,
+    Texture.PLAID: 1.2, Texture.GRADIENT: 0.5, Texture.BLOCKS: 1.2, Texture.COAT: 0.8, Texture.LINES: 1.5,
 }  # fmt: skip
 """Half of all materials have one color. With a fifth of them, a network took half of every shadow on an even body for
 paint (docs/trials.md)."""
@@ -113,6 +114,7 @@ _SIZES: dict[int, tuple[float, float]] = {
     Texture.BRICK: (0.04, 0.2), Texture.WEAVE: (0.008, 0.05), Texture.TEXT: (0.03, 0.3), Texture.PICTURE: (0.5, 2.0),
     Texture.GRADIENT: (0.6, 3.0), Texture.BLOCKS: (0.15, 0.7), Texture.FOLIAGE: (0.05, 0.25), Texture.RUST: (0.2, 0.8),
     Texture.SPECKLE: (0.01, 0.06), Texture.PLAID: (0.08, 0.4), Texture.STROKES: (0.06, 0.25),
+    Texture.COAT: (0.25, 0.9), Texture.LINES: (0.12, 0.5),
 }  # fmt: skip
 """Of the pattern's unit, as shares of the thing that it is on; 0.06 to 0.35 for the others."""
 
@@ -195,7 +197,7 @@ _MEAN_SHARES: dict[int, tuple[float, float, float, float]] = {
     Texture.BRICK: (0.55, 0.2, 0.15, 0.1), Texture.TEXT: (0.8, 0.2, 0, 0), Texture.STROKES: (0.25, 0.25, 0.25, 0.25),
     Texture.CELLS: (0.4, 0.4, 0.15, 0.05), Texture.FOLIAGE: (0.35, 0.1, 0.35, 0.05), Texture.RUST: (0.6, 0.2, 0.2, 0),
     Texture.SPECKLE: (0.7, 0.1, 0.1, 0.1), Texture.PICTURE: (0, 0, 0, 0), Texture.PLAID: (0.4, 0.3, 0.3, 0),
-    Texture.BLOCKS: (0.25, 0.25, 0.25, 0.25),
+    Texture.BLOCKS: (0.25, 0.25, 0.25, 0.25), Texture.LINES: (0.85, 0.05, 0.05, 0.05),
 }  # fmt: skip
 _PICTURE_MEAN = (0.27, 0.22, 0.19)
 

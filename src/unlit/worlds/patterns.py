@@ -32,6 +32,8 @@ PATTERNS: dict[Texture, Callable[[Places], Tensor]] = {
     Texture.PLAID: made.plaid,
     Texture.GRADIENT: natural.gradient,
     Texture.BLOCKS: made.blocks,
+    Texture.COAT: natural.coat,
+    Texture.LINES: made.lines,
 }
 
 

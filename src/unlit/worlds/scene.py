@@ -15,6 +15,7 @@ from numpy.random import Generator
 from unlit.worlds.builder import Builder
 from unlit.worlds.closeups import board, closeup, heap_of_shapes
 from unlit.worlds.description import Camera, Lights, Shapes
+from unlit.worlds.figures import figure
 from unlit.worlds.light import Lighting, Role
 from unlit.worlds.materials import Materials
 from unlit.worlds.outdoors import garden, ruin, street
@@ -28,13 +29,14 @@ LIGHTS = 8
 """Of every scene: so bases of several can be stacked."""
 
 PLACES: dict[str, tuple[float, Callable[[Generator], tuple[Builder, Lighting, Camera]]]] = {
-    "room": (0.30, room),
-    "closeup": (0.32, closeup),
-    "board": (0.08, board),
-    "street": (0.08, street),
-    "garden": (0.08, garden),
-    "ruin": (0.06, ruin),
-    "shapes": (0.08, heap_of_shapes),
+    "room": (0.22, room),
+    "closeup": (0.22, closeup),
+    "figure": (0.16, figure),
+    "board": (0.07, board),
+    "street": (0.12, street),
+    "garden": (0.09, garden),
+    "ruin": (0.05, ruin),
+    "shapes": (0.07, heap_of_shapes),
 }
 """Kinds of places, and how often each comes."""
 

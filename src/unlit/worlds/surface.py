@@ -43,6 +43,8 @@ class Hits:
     """(n,)."""
     width: Tensor
     """(n,) meters: of a pixel, at the surface."""
+    world: Tensor
+    """(n, 3) meters: the same places in the world, for patterns that go over several shapes."""
 
 
 def surface_at(hits: Hits, materials: Materials) -> tuple[Tensor, Tensor]:
@@ -60,13 +62,13 @@ def surface_at(hits: Hits, materials: Materials) -> tuple[Tensor, Tensor]:
 
 
 def _places(hits: Hits, position: Tensor, m: Materials) -> Places:
-    scale = m.scale[:, None]
-    uv = _unrolled(hits, position) / scale
+    scale, whole = m.scale[:, None], m.whole[:, None] > 0.5
+    # From the front, as a transfer is laid on a thing; x and z are what a camera sees of it.
+    uv = torch.where(whole, hits.world[:, ::2], _unrolled(hits, position)) / scale
+    solid = torch.where(whole, hits.world, position)
     cos, sin = m.turn.cos(), m.turn.sin()
     turned = torch.stack([cos * uv[:, 0] - sin * uv[:, 1], sin * uv[:, 0] + cos * uv[:, 1]], 1)
-    return Places(
-        turned + m.offset[:, :2], position / scale + m.offset, m.colors, m.params, m.seed, hits.width / m.scale
-    )
+    return Places(turned + m.offset[:, :2], solid / scale + m.offset, m.colors, m.params, m.seed, hits.width / m.scale)
 
 
 def _unrolled(hits: Hits, p: Tensor) -> Tensor:
