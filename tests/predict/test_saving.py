@@ -9,6 +9,7 @@ import OpenImageIO
 import pytest
 from numpy.typing import NDArray
 
+from tests.predict.weights import write_weights
 from unlit.image_io import FailedImageError, ImageError, read_image, write_image
 from unlit.predict.photo import PhotoDecomposition
 from unlit.predict.predictor import Predictor
@@ -133,9 +134,10 @@ def test_what_is_said_of_a_file_stays_when_another_format_comes(photo: PhotoDeco
 
 @pytest.mark.parametrize("options", [{"size": 64}, {"detail": 128}], ids=str)
 def test_a_gray_photograph_seen_at_another_size_is_another_decomposition(
-    options: dict[str, Any], weights: Path, image: NDArray[np.float32], tmp_path: Path
+    options: dict[str, Any], image: NDArray[np.float32], tmp_path: Path
 ) -> None:
     gray = np.kron(image.mean(-1), np.ones((3, 3), np.float32))
+    weights = write_weights(tmp_path / "leaning.safetensors", spread=0.3)
 
     def found(**stated: Any) -> PhotoDecomposition:
         return Predictor(weights, device="cpu", **{"size": 96, **stated}).decompose(gray, encoding="linear")

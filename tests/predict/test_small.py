@@ -6,7 +6,7 @@ import torch
 from torch.nn.functional import interpolate
 
 from unlit.color import linear_to_srgb
-from unlit.predict.small import small_picture, small_size
+from unlit.predict.small import HOLE, small_picture, small_size
 
 
 @pytest.mark.parametrize(
@@ -58,8 +58,20 @@ def test_what_is_transparent_is_black_and_the_rest_keeps_its_light_up_to_the_edg
     opacity = np.ones((60, 90), np.float32)
     opacity[:, :30] = 0
     light = small_picture(image, opacity).light.numpy()
-    assert not light[:, :, :30].any()
-    np.testing.assert_allclose(light[:, :, 30:], 0.25, rtol=1e-4)
+    assert not light[:, :, : 30 - HOLE].any()
+    np.testing.assert_allclose(light[:, :, 30 - HOLE :], 0.25, rtol=1e-4)
+
+
+def test_small_holes_are_filled_by_what_is_around_them() -> None:
+    """As a mask of clipped pixels makes them: the file's own color there means nothing, and black would be paint."""
+    image = np.full((60, 90, 3), 0.25, np.float32)
+    image[:, 45:] = 0.5
+    opacity = np.ones((60, 90), np.float32)
+    for rows, columns in ((slice(5, 6), slice(7, 8)), (slice(20, 24), slice(60, 64))):
+        image[rows, columns], opacity[rows, columns] = 9.0, 0
+    light = small_picture(image, opacity).light.numpy()
+    np.testing.assert_allclose(light[:, :, :45], 0.25, rtol=1e-4)
+    np.testing.assert_allclose(light[:, :, 45:], 0.5, rtol=1e-4)
 
 
 @pytest.mark.parametrize("most", [1.0, 0.5, 0.1])
@@ -68,6 +80,6 @@ def test_a_picture_that_is_faint_all_over_is_seen(most: float) -> None:
     opacity = np.full((60, 90), most, np.float32)
     opacity[:, :30] = 0.2 * most
     light = small_picture(image, opacity).light.numpy()
-    assert not light[:, :, :30].any()
+    assert not light[:, :, : 30 - HOLE].any()
     np.testing.assert_allclose(light[:, :, 30:], image[:, 30:].transpose(2, 0, 1), rtol=1e-4)
     assert not small_picture(image, 0 * opacity).light.any()

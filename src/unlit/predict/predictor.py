@@ -20,6 +20,7 @@ from unlit.model.decomposition import Decomposition
 from unlit.predict.exact import COLOR_SHARE, SHADING_SHARE, brightness_excess, shading_coefficients
 from unlit.predict.full_size import gray_shading
 from unlit.predict.network import Network, Precision
+from unlit.predict.paint import paint_correction
 from unlit.predict.photo import PhotoDecomposition
 from unlit.predict.scales import merged
 from unlit.predict.small import LARGEST, SIZE, SMALLEST, Small, small_picture
@@ -118,6 +119,7 @@ class Predictor:
     def coefficients(self, small: Small, said: Decomposition) -> Tensor:
         """Return the coefficients (4, h', w') of the log of gray shading, over the log of the small picture."""
         log_image = floored_log(small.light)
+        said = _with_few_paints(log_image, said)
         coefficients = shading_coefficients(log_image, said, self.share)
         coefficients[3] += brightness_excess(log_image, coefficients, said.light_color[0])
         return coefficients
@@ -147,6 +149,15 @@ def _with_plain_color(said: Decomposition, share: float) -> Decomposition:
     return Decomposition(
         said.log_reflectance + (color - kept)[..., None, None], said.log_shading + brightness[..., None, None], kept
     )
+
+
+def _with_few_paints(log_image: Tensor, said: Decomposition) -> Decomposition:
+    """Return the same product, pixels of nearly the same reflectance drawn together (`unlit.predict.paint`).
+
+    What is nearly the same is seen best in the picture (3, h, w) without the light, which has all of its detail.
+    """
+    correction = paint_correction(log_image - said.log_light[0])
+    return Decomposition(said.log_reflectance + correction, said.log_shading - correction, said.light_color)
 
 
 def _in_gray_light(said: Decomposition) -> Decomposition:

@@ -17,6 +17,7 @@ from torch.nn.functional import interpolate
 
 from unlit.color import linear_to_srgb
 from unlit.predict.full_size import strips
+from unlit.predict.guided import window_mean
 
 SIZE = 384
 """The longer side of a 3:2 photograph inside the network, as in the paper's training; others get as many pixels."""
@@ -26,6 +27,9 @@ SMALLEST, LARGEST = 32, 4096
 
 BRIGHT = 0.99
 """The share of pixels that light beyond white must leave below it; the rest is taken for lamps and glints."""
+
+HOLE = 2
+"""So many pixels of the small picture transparency is filled from its edge on (docs/trials-predict.md)."""
 
 
 @dataclass(frozen=True)
@@ -58,7 +62,7 @@ def small_size(h: int, w: int, size: int = SIZE) -> tuple[int, int]:
 def small_picture(
     image: NDArray[np.float32], alpha: NDArray[np.float32] | None = None, size: int = SIZE, detail: int | None = None
 ) -> Small:
-    """Return `image` (h, w, 3) at the network's size; what is mostly transparent there is black.
+    """Return `image` (h, w, 3) at the network's size; what is mostly transparent there is black, but for small holes.
 
     `detail` is the size of a larger look, beside which that of `size` is the broad one.
     """
@@ -70,13 +74,27 @@ def small_picture(
         opacity = np.clip(alpha, 0, 1)[..., None]
         seen = _resized(lambda rows: opacity[rows], (h, w), target)
         light = _resized(lambda rows: image[rows] * opacity[rows], (h, w), target) / seen.clamp_min(1e-6)
-        # Under transparency a file may keep any color. What is not there is black, as beside things before nothing.
         # A picture may be faint all over: so it is the most opaque of it that the rest is measured by.
-        light = torch.where(seen > 0.5 * seen.max(), light, 0)
+        light = _filled(light, seen > 0.5 * seen.max())
     exposure = _exposure(light)
     light = light / exposure
     broad = small_size(h, w, size)
     return Small(light, exposure, None if broad == target else _scaled(light[None], broad)[0])
+
+
+def _filled(light: Tensor, is_there: Tensor) -> Tensor:
+    """Return `light` (3, h', w') where it is there (1, h', w'), the mean of what is near up to `HOLE` pixels off, or 0.
+
+    Under transparency a file may keep any color. What is not there is black, as beside things before nothing; but
+    black specks inside a thing would be taken for its paint.
+    """
+    light = torch.where(is_there, light, 0)
+    for _ in range(HOLE):
+        share = window_mean(is_there.to(light.dtype)[None], 1)[0]
+        near = window_mean(light[None], 1)[0] / share.clamp_min(1e-6)
+        light = torch.where(is_there, light, near)
+        is_there = share > 0
+    return light
 
 
 def _resized(strip: Callable[[slice], NDArray[np.float32]], size: tuple[int, int], target: tuple[int, int]) -> Tensor:

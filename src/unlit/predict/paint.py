@@ -1,0 +1,97 @@
+"""A scene has few paints: pixels whose reflectance is nearly the same are taken for one surface and drawn together.
+
+Notation: ρ (3, h, w) is a log-reflectance, ℓ (h, w) its lightness, the log of the mean of its channels; f, three
+numbers for each pixel, are ℓ / σ and two chromaticities over σ'. A pixel's lightness becomes the mean over all pixels
+of the picture, wherever they lie, weighted by how alike they are,
+
+    ℓ'_p = Σ_q k(f_p − f_q) ℓ_q / Σ_q k(f_p − f_q),
+
+one step of mean shift (Comaniciu & Meer 2002). k is nearly a Gaussian of variance 1⅓: both sums are made on a grid of
+unit cells in the space of f, to which pixels are added linearly, which is blurred, and from which they read linearly
+(the bilateral grid of Chen et al. 2007, without its places). Light varies over a surface and paint does not, so what
+is left of light in ρ is averaged out over all of the surface; chromaticities tell surfaces apart, since shadows change
+them little.
+
+The chromaticities are those of ρ along two orthonormal axes, c, shortened to μ asinh(|c| / μ): where colors are strong
+one channel is dark, and its log mostly noise.
+"""
+
+from __future__ import annotations
+
+import math
+from itertools import product
+
+import torch
+from torch import Tensor
+
+LIGHTNESS = 0.2
+"""σ, of natural logs."""
+CHROMATICITY = 0.03
+"""σ', of the same. Both chosen on rendered scenes for validation (docs/trials-predict.md)."""
+STRONG = 0.5
+"""μ: chromaticities beyond are told apart less finely."""
+
+LIGHTNESS_RANGE = (-8.0, 2.0)
+CHROMATICITY_RANGE = (-2.0, 2.0)
+"""What lies beyond counts as the end of the range: so the grid stays small."""
+
+BLUR = (1 / 16, 4 / 16, 6 / 16, 4 / 16, 1 / 16)
+"""Along each axis of the grid: a variance of one cell."""
+REACH = len(BLUR) // 2
+_CORNERS = tuple(product((0, 1), repeat=3))
+
+
+def paint_correction(log_reflectance: Tensor) -> Tensor:
+    """Return ℓ' − ℓ (1, h, w), to be added to all channels of `log_reflectance` (3, h, w), in float32 or float64."""
+    lightness = _lightness(log_reflectance)
+    places, values = _features(log_reflectance, lightness).flatten(1), lightness.flatten()
+    low = places.floor()
+    size = [int(n) + 2 + REACH for n in low.amax(1)]
+    cells, weights = _corners(low.long(), places - low, size)
+    counts, sums = (
+        _blurred(torch.bincount(cells.flatten(), w.flatten(), math.prod(size)).reshape(size)).flatten()
+        for w in (weights, weights * values)
+    )
+    mean = (sums[cells] * weights).sum(0) / (counts[cells] * weights).sum(0)
+    return (mean - values).to(log_reflectance.dtype).reshape(1, *log_reflectance.shape[1:])
+
+
+def _lightness(log_reflectance: Tensor) -> Tensor:
+    """Return ℓ (h, w) within its range."""
+    low, high = LIGHTNESS_RANGE
+    return log_reflectance.clamp_max(high).exp().mean(0).clamp_min(math.exp(low)).log()
+
+
+def _features(log_reflectance: Tensor, lightness: Tensor) -> Tensor:
+    """Return f (3, h, w), moved so that the smallest of each is the blur's reach."""
+    r, g, b = log_reflectance
+    chromaticity = torch.stack([(r - b) / math.sqrt(2), (r + b - 2 * g) / math.sqrt(6)])
+    length = chromaticity.norm(dim=0).clamp_min(1e-6)
+    shortened = chromaticity * (STRONG * torch.asinh(length / STRONG) / length)
+    places = torch.cat([lightness[None] / LIGHTNESS, shortened.clamp(*CHROMATICITY_RANGE) / CHROMATICITY])
+    return places - places.amin((1, 2), keepdim=True) + REACH
+
+
+def _corners(low: Tensor, share: Tensor, size: list[int]) -> tuple[Tensor, Tensor]:
+    """Return where in a grid of `size` the eight corners of each pixel's cell are, (8, n), and their shares of it.
+
+    `low` (3, n) is the first of them, `share` (3, n) how far the pixel is on the way to the last.
+    """
+    strides = (size[1] * size[2], size[2], 1)
+    first = low[0] * strides[0] + low[1] * strides[1] + low[2]
+    cells = [first + sum(c * s for c, s in zip(corner, strides, strict=True)) for corner in _CORNERS]
+    near_far = torch.stack([1 - share, share])
+    weights = [near_far[i, 0] * near_far[j, 1] * near_far[k, 2] for i, j, k in _CORNERS]
+    return torch.stack(cells), torch.stack(weights)
+
+
+def _blurred(grid: Tensor) -> Tensor:
+    """Return a grid, blurred along each axis; it must be empty at its edges."""
+    for axis in range(grid.ndim):
+        n = grid.shape[axis]
+        blurred = BLUR[REACH] * grid
+        for k in range(1, REACH + 1):
+            blurred.narrow(axis, 0, n - k).add_(grid.narrow(axis, k, n - k), alpha=BLUR[REACH + k])
+            blurred.narrow(axis, k, n - k).add_(grid.narrow(axis, 0, n - k), alpha=BLUR[REACH - k])
+        grid = blurred
+    return grid
