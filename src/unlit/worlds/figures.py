@@ -100,7 +100,7 @@ def _ground(b: Builder) -> None:
 def _light(lighting: Lighting, camera: Camera, reach: float, lowest: float) -> None:
     """Add small lamps and spots from all sides that the camera sees lit, few from behind; a panel or the sky at times.
 
-    Angles are from the camera's direction: most lamps stand within 60 degrees of it, at any clock hand, as on a stage.
+    Angles are from the camera's direction: most lamps stand within 55 degrees of it, at any clock hand, as on a stage.
     """
     draw = lighting.draw
     away = unit(np.array(camera.position) - lighting.focus)
