@@ -31,6 +31,7 @@ from unlit.train.ahead import Ahead
 from unlit.train.distributed import Team
 from unlit.train.interruption import repeatable
 from unlit.train.loop import Run
+from unlit.train.passing import Passing
 
 SCHEDULE = 5088
 """Steps of the paper's training: 24 epochs of 212 sequences."""
@@ -61,10 +62,11 @@ def prepared_run(config: Config, dataset: Dataset, device: torch.device) -> tupl
 def whole_step(run: Run, module: nn.Module) -> Callable[[], None]:
     """Return what takes one step, building the next batch's pairs while the network works on this one."""
     ahead = Ahead(run.loader.batches(0, 1, 1), run.config.energy, run.device)
+    passing = Passing(run.learner, module, captures=run.captures)
 
     def step() -> None:
         run.learner.set_rate(run.step, run.steps)
-        run.run_pass(module, ahead.take())
+        passing.run(ahead.take())
         ahead.start()
         run.learner.update(run.step)
         run.step += 1
@@ -77,7 +79,7 @@ def network_alone(run: Run, module: nn.Module) -> Callable[[], None]:
     batch = next(run.loader.batches(0, 1, 1))
 
     def alone() -> None:
-        found = run.learner.decomposed(module, batch)
+        found = run.learner.decomposed(module, batch.frames)
         (found.log_reflectance.float().mean() + found.log_light.float().mean()).backward()
         run.learner.optimizer.zero_grad(set_to_none=True)
 

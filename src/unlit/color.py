@@ -88,7 +88,7 @@ def chromaticity(rgb: Values, axis: int = -1) -> Values:
 
 def _library(values: Any) -> Any:
     """Return the module whose functions fit `values`; torch is not imported for the sake of NumPy arrays."""
-    if isinstance(values, np.ndarray | np.generic):
+    if isinstance(values, (np.ndarray, np.generic)):  # a union of both torch.compile cannot read
         return np
     import torch
 

@@ -89,6 +89,8 @@ class TrainSettings:
     """Of the network. auto: bfloat16 on a CUDA device that has it, else float32. Losses are float32 always."""
     compile: bool = False
     """Compile the network: a minute at the start, some 20 % faster after it."""
+    capture: bool = True
+    """On one GPU hand each pass over as a whole (CUDA graphs): the device then waits less for the host."""
     deterministic: bool = True
     """On a GPU compute the same way each time, so that a resumed run repeats to the last bit; without it cuDNN tries
     out which way is the fastest."""

@@ -75,7 +75,7 @@ def test_a_run_that_was_killed_before_its_first_checkpoint_is_not_resumed_with_c
     fit(of(2), data, tmp_path / "first", device="cpu", quiet=True)
     fit(of(2), data, tmp_path / "whole", device="cpu", quiet=True, start=tmp_path / "first")
     with monkeypatch.context() as patch:
-        patch.setattr(loop.Run, "run_pass", killed)
+        patch.setattr("unlit.train.passing.Passing.run", killed)
         with pytest.raises(KeyboardInterrupt):
             fit(of(2), data, tmp_path / "again", device="cpu", start=str(tmp_path / "first"))
     assert f"begins with {tmp_path / 'first'}" in capfd.readouterr().err

@@ -11,7 +11,8 @@ from __future__ import annotations
 
 import signal
 from collections.abc import Callable, Iterator
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
+from functools import cached_property
 
 import torch
 from torch import Tensor
@@ -40,8 +41,10 @@ class Plan:
     sequences: int
     """In a batch."""
     seed: int
+    _epochs: dict[int, list[list[int]]] = field(default_factory=dict, repr=False, compare=False)
+    """The batches of the epoch that was asked for last: drawing them anew for each batch would take the step's time."""
 
-    @property
+    @cached_property
     def per_epoch(self) -> int:
         """The number of batches in which every sequence comes at least once."""
         return sum(-(-len(bucket) // self.sequences) for bucket in self.buckets())
@@ -49,6 +52,13 @@ class Plan:
     def batch(self, number: int) -> list[int]:
         """Return the sequences of a batch; those of an epoch's last may have come already."""
         epoch, place = divmod(number, self.per_epoch)
+        if epoch not in self._epochs:
+            self._epochs.clear()
+            self._epochs[epoch] = self._epoch(epoch)
+        return self._epochs[epoch][place]
+
+    def _epoch(self, epoch: int) -> list[list[int]]:
+        """Return all batches of an epoch in their order."""
         draw = seeded(self.seed, _ORDER, epoch)
         batches = []
         for bucket in self.buckets():
@@ -56,7 +66,7 @@ class Plan:
             order += draw.integers(len(bucket), size=-len(bucket) % self.sequences).tolist()
             members = [bucket[k] for k in order]
             batches += [members[i : i + self.sequences] for i in range(0, len(members), self.sequences)]
-        return batches[int(draw.permutation(len(batches))[place])]
+        return [batches[k] for k in draw.permutation(len(batches)).tolist()]
 
     def buckets(self) -> list[list[int]]:
         """Return the sequences of each size."""

@@ -52,16 +52,19 @@ def batch_energy(
     decomposition: Decomposition,
     pairwise: Pairwise | None = None,
     settings: EnergySettings | None = None,
+    *,
+    idle: bool = True,
 ) -> LossTerms:
     """Return the terms for b sequences: `frames` (b, m, 3, h, w), `mask` (b, m, 1, h, w).
 
-    The decomposition is of all frames in their order, (b m, ...); `pairwise` is `batch_pairwise`'s.
+    The decomposition is of all frames in their order, (b m, ...); `pairwise` is `batch_pairwise`'s. Without `idle`
+    terms that have no weight are 0, which takes no time.
     """
     settings = settings or EnergySettings()
     pairwise = pairwise or batch_pairwise(frames, mask, settings)
     b, m = frames.shape[:2]
     if b == 1:
-        return energy(frames[0], mask[0], decomposition, pairwise, settings)
+        return energy(frames[0], mask[0], decomposition, pairwise, settings, idle=idle)
     gap = 2 ** (settings.pairwise.shading_scales - 1)
     decomposition = decomposition.at_least_float32()
     parts = (decomposition.log_reflectance, decomposition.log_light, decomposition.log_shading)
@@ -75,6 +78,7 @@ def batch_energy(
         Pairwise(None, pairwise.local, pairwise.shading),
         settings,
         reflectance=_dense(pairwise.dense, decomposition.log_reflectance),
+        idle=idle,
     )
 
 

@@ -41,11 +41,14 @@ def energy(
     decomposition: Decomposition,
     pairwise: Pairwise | None = None,
     settings: EnergySettings | None = None,
+    *,
+    idle: bool = True,
 ) -> LossTerms:
     """Return the terms for one sequence.
 
     `frames` (m, 3, h, w) linear and `mask` (m, 1, h, w), True = valid, are what was seen; `pairwise` comes of them, and
-    is built here if not given. Losses are float32 at least, whatever the network computes in.
+    is built here if not given. Losses are float32 at least, whatever the network computes in. Without `idle` terms that
+    have no weight are 0, which takes no time.
     """
     settings = settings or EnergySettings()
     _check_shapes(frames, mask, decomposition)
@@ -58,7 +61,7 @@ def energy(
     decomposition = decomposition.at_least_float32()
     log_reflectance, log_shading = decomposition.log_reflectance, decomposition.log_shading
     log_light = decomposition.log_light if settings.colored_light else log_shading
-    return weighted_terms(frames, mask, log_reflectance, log_light, log_shading, pairwise, settings)
+    return weighted_terms(frames, mask, log_reflectance, log_light, log_shading, pairwise, settings, idle=idle)
 
 
 def weighted_terms(
@@ -71,16 +74,24 @@ def weighted_terms(
     settings: EnergySettings,
     *,
     reflectance: Tensor | None = None,
+    idle: bool = True,
 ) -> LossTerms:
-    """Return the terms for images of equal shape; the term `reflectance` is taken as it is where given."""
+    """Return the terms for images of equal shape; the term `reflectance` is taken as it is where given.
+
+    Without `idle` terms that have no weight are not computed: they are 0.
+    """
     if not pairwise.shading and (settings.reflectance > 0 or settings.shading > 0):
         raise ValueError("pairwise was built for no smoothness, which has a weight now; build it by these settings")
     with torch.autocast(frames.device.type, enabled=False):
-        reconstruction = reconstruction_term(frames, mask, log_reflectance, log_light, all_pairs=settings.all_pairs)
-        consistency = consistency_term(mask, log_reflectance)
+        reconstruction = consistency = scale = log_shading.new_zeros(())
+        if idle or settings.reconstruction > 0:
+            reconstruction = reconstruction_term(frames, mask, log_reflectance, log_light, all_pairs=settings.all_pairs)
+        if idle or settings.consistency > 0:
+            consistency = consistency_term(mask, log_reflectance)
+        if idle or settings.scale > 0:
+            scale = scale_term(mask, log_shading)
         reflectance = _reflectance_term(pairwise, log_reflectance) if reflectance is None else reflectance
         shading = shading_term(pairwise.shading, log_shading)
-        scale = scale_term(mask, log_shading)
         total = (
             settings.reconstruction * reconstruction
             + settings.consistency * consistency

@@ -30,6 +30,11 @@ class Prepared:
     is_empty: bool = False
     """Whether no pixel of the batch is valid."""
 
+    @property
+    def has_pairs(self) -> bool:
+        """Whether there are pairs that the energy compares."""
+        return self.pairwise is not None and (self.pairwise.dense is not None or bool(self.pairwise.shading))
+
 
 class Ahead:
     """Take a batch, launch the work on it, then `start` the next."""

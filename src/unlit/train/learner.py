@@ -12,7 +12,6 @@ from torch import Tensor, nn
 
 from unlit.color import linear_to_srgb
 from unlit.config import Config, ModelSettings
-from unlit.data.batch import Batch
 from unlit.model.compact import CompactNet
 from unlit.model.decomposition import Decomposition
 from unlit.model.unet import UNet
@@ -33,6 +32,7 @@ class Learner:
         self._statistics_before = _flat(self._statistics)
         self.average = _copied(self.network.state_dict()) if train.average else None
         self._averaged = self._floats()
+        self._keeps_gradients = False
         self.optimizer = torch.optim.Adam(
             self.network.parameters(), lr=train.learning_rate, betas=train.betas, weight_decay=train.weight_decay,
             fused=True,
@@ -64,10 +64,17 @@ class Learner:
         names = [name for name in average if now[name].is_floating_point()]
         return [average[name] for name in names], [now[name] for name in names]
 
-    def decomposed(self, module: nn.Module, batch: Batch) -> Decomposition:
-        """Return what the network says of all frames of a batch."""
-        images = linear_to_srgb(batch.frames.flatten(0, 1)).contiguous(memory_format=torch.channels_last)
-        with torch.autocast(self.device.type, torch.bfloat16, enabled=self._uses_bfloat16()):
+    def keep_gradients(self) -> None:
+        """Let gradients stay where they are in memory: they are added to, and set to zero after each step."""
+        self._keeps_gradients = True
+        for parameter in self.network.parameters():
+            parameter.grad = torch.zeros_like(parameter)
+
+    def decomposed(self, module: nn.Module, frames: Tensor) -> Decomposition:
+        """Return what the network says of frames (b, m, 3, h, w)."""
+        images = linear_to_srgb(frames.flatten(0, 1)).contiguous(memory_format=torch.channels_last)
+        # Without a cache of rounded weights: one that was filled while capturing would be read when it is gone.
+        with torch.autocast(self.device.type, torch.bfloat16, enabled=self._uses_bfloat16(), cache_enabled=False):
             return cast(Decomposition, module(images))
 
     def _uses_bfloat16(self) -> bool:
@@ -97,7 +104,7 @@ class Learner:
         bad = (~torch.isfinite(norm)).float()
         self.optimizer.found_inf = bad  # type: ignore[attr-defined]  # as torch's GradScaler tells a fused optimizer
         self.optimizer.step()
-        self.optimizer.zero_grad(set_to_none=True)
+        self.optimizer.zero_grad(set_to_none=not self._keeps_gradients)
         if self._statistics:
             # A pass that is no number has spoiled them, and nothing would ever mend them.
             mended = torch.where(bad > 0, self._statistics_before, _flat(self._statistics))

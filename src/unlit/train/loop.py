@@ -26,7 +26,7 @@ from unlit.data.dataset import Dataset
 from unlit.data.loader import Loader
 from unlit.data.sequence import SequenceError
 from unlit.losses.batch import batch_pairwise
-from unlit.train.ahead import Ahead, Prepared
+from unlit.train.ahead import Ahead
 from unlit.train.checkpoint import (
     Checkpoint,
     CheckpointError,
@@ -45,6 +45,7 @@ from unlit.train.interruption import asked_to_stop, repeatable
 from unlit.train.journal import Journal, NullJournal
 from unlit.train.learner import Learner
 from unlit.train.objective import TERMS, objective
+from unlit.train.passing import Passing
 from unlit.train.solving import Solver
 from unlit.train.weights import file_of, fitted
 
@@ -190,6 +191,7 @@ class Run:
         first = self.step * self.batches_per_step + team.rank * config.train.passes
         batches = self.loader.batches(first, self.batches_per_step, config.train.passes)
         ahead = Ahead(batches, config.energy if self.uses_energy else None, self.device)
+        passing = Passing(learner, module, captures=self.captures)
         with (
             closing(ahead),
             self._journal() as journal,
@@ -206,7 +208,7 @@ class Run:
                     prepared = ahead.take()
                     waits = isinstance(module, DistributedDataParallel) and not is_last
                     with module.no_sync() if waits else nullcontext():  # type: ignore[operator]  # only DDP has it
-                        self.run_pass(module, prepared)
+                        self._add(passing.run(prepared))
                     frames, example = frames + prepared.batch.count, prepared.batch
                     if not (is_last and self.step + 1 == self.steps):
                         ahead.start()
@@ -226,18 +228,15 @@ class Run:
             skipped = int(self.skipped_steps.item())
             return Result(self.step, self.steps, checkpoint, skipped, len(self.loader.skipped))
 
-    def run_pass(self, module: nn.Module, prepared: Prepared) -> None:
-        """Run the network forward and backward on one batch."""
-        config, batch = self.config, prepared.batch
-        decomposition = self.learner.decomposed(module, batch)
-        if prepared.is_empty:
-            # Nothing to learn from; but all processes must go backward together.
-            (0 * (decomposition.log_reflectance.sum() + decomposition.log_light.sum())).backward()
-            return
-        values = objective(batch, prepared.pairwise, decomposition, config)
-        (values["total"] / config.train.passes).backward()
-        self.sums += torch.stack([values[name].detach().float() for name in TERMS])
-        self.summed += 1
+    @property
+    def captures(self) -> bool:
+        """Whether passes are captured: one process alone, on a GPU."""
+        return self.config.train.capture and self.device.type == "cuda" and self.team.world == 1
+
+    def _add(self, terms: Tensor | None) -> None:
+        if terms is not None:
+            self.sums += terms
+            self.summed += 1
 
     def _tend(self, journal: Journal, rate: float, example: Batch | None, *, stopping: bool) -> bool:
         """Do after a step what is due: lines, sheets, scores, checkpoints. Return whether to leave."""

@@ -21,7 +21,7 @@ from unlit.model.decomposition import Decomposition
 from unlit.pairwise.pairwise import Pairwise
 
 TERMS = ("reconstruction", "consistency", "reflectance", "shading", "scale", "solved", "supervised", "total")
-"""What is recorded, in this order. All but the last two are without their weights."""
+"""What is recorded, in this order. All but the last two are without their weights; those that have none are 0."""
 
 _PARTS = ("log_reflectance", "log_shading", "light_color")
 
@@ -32,7 +32,7 @@ def objective(
     """Return the terms by name, and under "total" what is to be made small. Without `pairwise` there is no energy."""
     values = dict.fromkeys(TERMS, batch.frames.new_zeros(()))
     if pairwise is not None:
-        values |= vars(batch_energy(batch.frames, batch.mask, decomposition, pairwise, config.energy))
+        values |= vars(batch_energy(batch.frames, batch.mask, decomposition, pairwise, config.energy, idle=False))
     values["solved"] = _solved(batch, decomposition, config)
     values["supervised"] = _supervised(batch, decomposition, config)
     # The color counts for nothing where light is gray, but several processes wait for every parameter's gradient.

@@ -1,0 +1,113 @@
+"""One pass: the network forward on a batch, what it is judged by, and backward.
+
+On one GPU the pass is captured (`train/captured.py`): all of it where nothing in it depends on what is seen, else the
+network alone, since the lattice of a sequence has as many vertices as it has.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from typing import cast
+
+import torch
+from torch import Tensor, nn
+
+from unlit.data.batch import Batch
+from unlit.data.truth import Truth
+from unlit.model.decomposition import Decomposition
+from unlit.pairwise.pairwise import Pairwise
+from unlit.train.ahead import Prepared
+from unlit.train.captured import Captured
+from unlit.train.learner import Learner
+from unlit.train.objective import TERMS, objective
+
+MOST_SHAPES = 8
+"""So many shapes of batches are captured; a set of more is mostly of others, and each takes its time."""
+
+
+class Passing:
+    """Runs `module`, the learner's network or something around it, forward and backward."""
+
+    def __init__(self, learner: Learner, module: nn.Module, *, captures: bool) -> None:
+        self.learner, self.module, self.config, self.captures = learner, module, learner.config, captures
+        self._judged = torch.compile(self._terms) if captures and self.config.train.compile else self._terms
+        self._known: dict[tuple[object, ...], Captured] = {}
+        self._pool = torch.cuda.graph_pool_handle() if captures else None
+        if captures:
+            learner.keep_gradients()
+
+    def run(self, prepared: Prepared) -> Tensor | None:
+        """Add to the gradients; return the terms by the order of `TERMS`, or None where no pixel is valid."""
+        batch = prepared.batch
+        if prepared.is_empty:
+            # Nothing to learn from; but all processes must go backward together.
+            found = self.learner.decomposed(self.module, batch.frames)
+            (0 * (found.log_reflectance.sum() + found.log_light.sum())).backward()
+            return None
+        truths = _pictures(batch.truths) if not prepared.has_pairs else None
+        inputs = [batch.frames] if truths is None else [batch.frames, batch.mask, *truths]
+        captured = self._captured(self._said if truths is None else self._whole, inputs)
+        if captured is None:
+            return self._backward(prepared, self.learner.decomposed(self.module, batch.frames))
+        values = captured.forward(inputs)
+        if truths is not None:
+            captured.backward([torch.ones_like(values[0])])
+            return values[1].clone()
+        parts = [value.detach().requires_grad_() for value in values]
+        terms = self._backward(prepared, Decomposition(*parts))
+        captured.backward([cast(Tensor, part.grad) for part in parts])
+        return terms
+
+    def _captured(self, function: Callable[..., tuple[Tensor, ...]], inputs: list[Tensor]) -> Captured | None:
+        """Return the function for inputs of these shapes, or None where nothing is captured, or nothing more."""
+        if not self.captures:
+            return None
+        key = (function.__name__, *(tuple(given.shape) for given in inputs))
+        if key not in self._known and len(self._known) < MOST_SHAPES:
+            state = list(self.learner.network.buffers())
+            self._known[key] = Captured(function, inputs, state, self._pool)
+        return self._known.get(key)
+
+    def _said(self, frames: Tensor) -> tuple[Tensor, ...]:
+        """Return what the network says of frames (b, m, 3, h, w)."""
+        found = self.learner.decomposed(self.module, frames)
+        return found.log_reflectance, found.log_shading, found.light_color
+
+    def _whole(self, frames: Tensor, mask: Tensor, *truths: Tensor) -> tuple[Tensor, ...]:
+        """Return what is to be made small, and the terms."""
+        terms = self._judged(frames, mask, truths, *self._said(frames))
+        return terms[-1] / self.config.train.passes, terms.detach()
+
+    def _terms(self, frames: Tensor, mask: Tensor, truths: tuple[Tensor, ...], *parts: Tensor) -> Tensor:
+        """Return the terms of a batch without pairs, whose truths are `_pictures`."""
+        known: tuple[Truth | None, ...] = (None,) * len(frames)
+        if truths:
+            known = tuple(Truth(*each) for each in zip(*(values.unbind() for values in truths), strict=True))
+        batch = Batch(frames, mask, ("",) * len(frames), known)
+        values = objective(batch, Pairwise(None, None, []), Decomposition(*parts), self.config)
+        return torch.stack([values[name].float() for name in TERMS])
+
+    def _backward(self, prepared: Prepared, found: Decomposition) -> Tensor:
+        """Go backward from what a batch is judged by; return the terms."""
+        values = objective(prepared.batch, prepared.pairwise, found, self.config)
+        (values["total"] / self.config.train.passes).backward()
+        return torch.stack([values[name].detach().float() for name in TERMS])
+
+
+def _pictures(truths: Sequence[Truth | None]) -> list[Tensor] | None:
+    """Return reflectance (b, 3, h, w), shading (b, m, 3, h, w) and which is valid (b, m) of b sequences.
+
+    Nothing where nothing is known; None where something else is, or not of all the same.
+    """
+    if all(truth is None for truth in truths):
+        return []
+    columns: list[list[Tensor]] = [[], [], []]
+    for truth in truths:
+        parts = (truth.reflectance, truth.shading, truth.shading_valid) if truth is not None else (None,)
+        if truth is None or truth.judgements is not None or truth.shading_classes is not None:
+            return None
+        for column, part in zip(columns, parts, strict=True):
+            if part is None:
+                return None
+            column.append(part)
+    return [torch.stack(column) for column in columns]

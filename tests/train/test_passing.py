@@ -1,0 +1,145 @@
+"""A pass that is captured must do what one that is launched piece by piece does."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import replace
+from pathlib import Path
+
+import pytest
+import torch
+from torch import Tensor
+
+from tests.train.world import tiny_sequence
+from unlit.config import Config
+from unlit.data.dataset import Dataset, Item, MemorySource
+from unlit.data.truth import Truth
+from unlit.losses.settings import EnergySettings
+from unlit.losses.supervised_settings import SupervisedSettings
+from unlit.recipes import smoke
+from unlit.train import passing as module
+from unlit.train.ahead import Ahead, Prepared
+from unlit.train.captured import Captured
+from unlit.train.distributed import Team
+from unlit.train.interruption import repeatable
+from unlit.train.loop import Run, fit
+from unlit.train.passing import Passing
+
+needs_gpu = pytest.mark.skipif(not torch.cuda.is_available(), reason="needs a CUDA device")
+CONSISTENT = EnergySettings(reconstruction=0.0, consistency=0.3, reflectance=0.0, shading=0.0, scale=0.0)
+
+
+class Replayed:
+    """Stands in for `Captured` where there is no GPU: the same inputs, outputs and gradients, nothing captured."""
+
+    made = 0
+
+    def __init__(self, function: Callable[..., tuple[Tensor, ...]], inputs: Sequence[Tensor], *_: object) -> None:
+        self.function, self.shapes = function, [given.shape for given in inputs]
+        Replayed.made += 1
+
+    def forward(self, inputs: Sequence[Tensor]) -> tuple[Tensor, ...]:
+        assert [given.shape for given in inputs] == self.shapes
+        self.outputs = self.function(*inputs)
+        return tuple(values.detach() for values in self.outputs)
+
+    def backward(self, gradients: Sequence[Tensor]) -> None:
+        torch.autograd.backward([v for v in self.outputs if v.requires_grad], list(gradients))
+
+
+def config_of(kind: str) -> Config:
+    config = replace(smoke(), train=replace(smoke().train, steps=6, passes=2))
+    if kind == "energy":
+        return config
+    return replace(config, energy=CONSISTENT, supervised=SupervisedSettings(truth=1.0, truth_linear=2.0))
+
+
+def data(*, known: bool = True) -> Dataset:
+    items = []
+    for seed in range(3):
+        sequence = tiny_sequence(seed)
+        surface = sequence.frames.amax(0)
+        truth = Truth(surface, sequence.frames / surface, torch.ones(4, dtype=torch.bool)) if known else None
+        items.append(MemorySource(Item(sequence, truth)))
+    return Dataset(tuple(items))
+
+
+def prepared_run(config: Config, folder: Path, device: str = "cpu") -> tuple[Run, list[Prepared]]:
+    run = Run(config, data(), folder, Team(torch.device(device)), quiet=True)
+    ahead = Ahead(run.loader.batches(0, 1, 1), config.energy, run.device)
+    return run, [ahead.take() for _ in range(4)]
+
+
+def passed(run: Run, batches: list[Prepared], *, captures: bool) -> tuple[list[Tensor | None], list[Tensor]]:
+    """Return the terms of all batches, and the sum of the gradients."""
+    passing = Passing(run.learner, run.learner.network, captures=captures)
+    terms = [passing.run(batch) for batch in batches]
+    gradients = [p.grad.clone() for p in run.learner.network.parameters() if p.grad is not None]
+    return terms, gradients
+
+
+def assert_same(config: Config, folder: Path, device: str) -> None:
+    plain = passed(*prepared_run(config, folder / "a", device), captures=False)
+    captured = passed(*prepared_run(config, folder / "b", device), captures=True)
+    assert None not in plain[0]
+    for ones, others in zip(plain, captured, strict=True):
+        torch.testing.assert_close(ones, others, rtol=1e-5, atol=1e-7)
+
+
+@pytest.mark.parametrize("kind", ["energy", "truth"])
+def test_what_is_captured_gives_the_same_terms_and_gradients(
+    kind: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(module, "Captured", Replayed)
+    monkeypatch.setattr(torch.cuda, "graph_pool_handle", lambda: None)
+    Replayed.made = 0
+    assert_same(config_of(kind), tmp_path, "cpu")
+    assert Replayed.made == 1  # four batches of one shape
+
+
+def test_of_many_shapes_only_the_first_are_captured(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(module, "Captured", Replayed)
+    monkeypatch.setattr(module, "MOST_SHAPES", 1)
+    monkeypatch.setattr(torch.cuda, "graph_pool_handle", lambda: None)
+    Replayed.made = 0
+    config = config_of("truth")
+    run, batches = prepared_run(config, tmp_path)
+    shorter = [replace(b, batch=replace(b.batch, frames=b.batch.frames[:1], mask=b.batch.mask[:1])) for b in batches]
+    shorter = [replace(b, batch=replace(b.batch, truths=b.batch.truths[:1], names=("one",))) for b in shorter]
+    terms, gradients = passed(run, [*batches[:1], *shorter], captures=True)
+    assert Replayed.made == 1
+    assert all(values is not None and values.isfinite().all() for values in terms)
+    assert sum(float(g.abs().sum()) for g in gradients) > 0
+
+
+def test_a_batch_without_valid_pixels_adds_nothing(tmp_path: Path) -> None:
+    run, batches = prepared_run(config_of("truth"), tmp_path)
+    terms, gradients = passed(run, [replace(batches[0], is_empty=True)], captures=False)
+    assert terms == [None]
+    assert all(not g.any() for g in gradients)
+
+
+def test_on_a_cpu_nothing_is_captured(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(module, "Captured", None)
+    assert fit(config_of("truth"), data(), tmp_path / "run", device="cpu", quiet=True).is_complete
+
+
+@pytest.mark.gpu
+@needs_gpu
+@pytest.mark.parametrize("kind", ["energy", "truth"])
+def test_on_a_gpu_captured_passes_are_those_launched_piece_by_piece(kind: str, tmp_path: Path) -> None:
+    with repeatable(True):
+        assert_same(config_of(kind), tmp_path, "cuda")
+
+
+@pytest.mark.gpu
+@needs_gpu
+def test_capturing_leaves_the_statistics_as_they_were(tmp_path: Path) -> None:
+    run, batches = prepared_run(config_of("truth"), tmp_path, "cuda")
+    before = [b.clone() for b in run.learner.network.buffers()]
+    run.learner.keep_gradients()
+    frames = batches[0].batch.frames
+    passing = Passing(run.learner, run.learner.network, captures=True)
+    Captured(passing._said, [frames], list(run.learner.network.buffers()))
+    assert all(torch.equal(a, b) for a, b in zip(before, run.learner.network.buffers(), strict=True))
+    assert all(not p.grad.any() for p in run.learner.network.parameters() if p.grad is not None)
