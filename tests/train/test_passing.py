@@ -36,6 +36,7 @@ class Replayed:
 
     def __init__(self, function: Callable[..., tuple[Tensor, ...]], inputs: Sequence[Tensor], *_: object) -> None:
         self.function, self.shapes = function, [given.shape for given in inputs]
+        self.has_gradient = [values.requires_grad for values in function(*inputs)]
         Replayed.made += 1
 
     def forward(self, inputs: Sequence[Tensor]) -> tuple[Tensor, ...]:
@@ -51,6 +52,9 @@ def config_of(kind: str) -> Config:
     config = replace(smoke(), train=replace(smoke().train, steps=6, passes=2))
     if kind == "energy":
         return config
+    if kind == "gray light":  # of which nothing flows back through the color
+        energy = replace(config.energy, colored_light=False)
+        return replace(config, energy=energy, model=replace(config.model, network="compact", gray_shading=True))
     return replace(config, energy=CONSISTENT, supervised=SupervisedSettings(truth=1.0, truth_linear=2.0))
 
 
@@ -86,7 +90,7 @@ def assert_same(config: Config, folder: Path, device: str) -> None:
         torch.testing.assert_close(ones, others, rtol=1e-5, atol=1e-7)
 
 
-@pytest.mark.parametrize("kind", ["energy", "truth"])
+@pytest.mark.parametrize("kind", ["energy", "gray light", "truth"])
 def test_what_is_captured_gives_the_same_terms_and_gradients(
     kind: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -126,7 +130,7 @@ def test_on_a_cpu_nothing_is_captured(tmp_path: Path, monkeypatch: pytest.Monkey
 
 @pytest.mark.gpu
 @needs_gpu
-@pytest.mark.parametrize("kind", ["energy", "truth"])
+@pytest.mark.parametrize("kind", ["energy", "gray light", "truth"])
 def test_on_a_gpu_captured_passes_are_those_launched_piece_by_piece(kind: str, tmp_path: Path) -> None:
     with repeatable(True):
         assert_same(config_of(kind), tmp_path, "cuda")

@@ -90,11 +90,8 @@ class NetworkMethod:
         _ = self._predictor
 
     def __call__(self, picture: Picture) -> Split:
-        """Decompose a picture; what the mask leaves out is given as transparent."""
-        pixels = picture.image
-        if picture.mask is not None:
-            pixels = np.concatenate([pixels, picture.mask[..., None].astype(pixels.dtype)], axis=-1)
-        found = self._predictor.decompose(pixels, encoding="linear")
+        """Decompose a picture as `unlit decompose` does, all of it: a mask says what counts, not what is seen."""
+        found = self._predictor.decompose(picture.image, encoding="linear")
         return Split(found.reflectance, found.shading)
 
 

@@ -50,6 +50,7 @@ class Captured:
         self._gradients = [torch.zeros_like(values) for values in wanted]
         with torch.cuda.graph(self._backward, pool=pool, capture_error_mode="thread_local"):
             torch.autograd.backward(wanted, self._gradients)
+        self.has_gradient = [values.requires_grad for values in self._outputs]
         self._outputs = tuple(values.detach() for values in self._outputs)
         for values, old in zip(state, before, strict=True):
             values.copy_(old)
@@ -62,7 +63,7 @@ class Captured:
         return self._outputs
 
     def backward(self, gradients: Sequence[Tensor]) -> None:
-        """Add to the parameters' gradients, for those of the values of the last `forward`, as far as they have any."""
+        """Add to the parameters' gradients, for the gradients of the values of the last `forward` that have one."""
         for place, given in zip(self._gradients, gradients, strict=True):
             place.copy_(given)
         self._backward.replay()

@@ -32,6 +32,8 @@ class Passing:
         self.learner, self.module, self.config, self.captures = learner, module, learner.config, captures
         self._judged = torch.compile(self._terms) if captures and self.config.train.compile else self._terms
         self._known: dict[tuple[object, ...], Captured] = {}
+        self._no_pairs: Pairwise | None = None
+        """What stands for pairs where there are none: none are needed, or there is no energy at all."""
         self._pool = torch.cuda.graph_pool_handle() if captures else None
         if captures:
             learner.keep_gradients()
@@ -45,7 +47,10 @@ class Passing:
             (0 * (found.log_reflectance.sum() + found.log_light.sum())).backward()
             return None
         truths = _pictures(batch.truths) if not prepared.has_pairs else None
-        inputs = [batch.frames] if truths is None else [batch.frames, batch.mask, *truths]
+        inputs = [batch.frames]
+        if truths is not None:
+            inputs += [batch.mask, *truths]
+            self._no_pairs = prepared.pairwise  # all through a run the same
         captured = self._captured(self._said if truths is None else self._whole, inputs)
         if captured is None:
             return self._backward(prepared, self.learner.decomposed(self.module, batch.frames))
@@ -55,7 +60,10 @@ class Passing:
             return values[1].clone()
         parts = [value.detach().requires_grad_() for value in values]
         terms = self._backward(prepared, Decomposition(*parts))
-        captured.backward([cast(Tensor, part.grad) for part in parts])
+        # Gray light has a color that nothing depends on.
+        captured.backward(
+            [cast(Tensor, p.grad) for p, wanted in zip(parts, captured.has_gradient, strict=True) if wanted]
+        )
         return terms
 
     def _captured(self, function: Callable[..., tuple[Tensor, ...]], inputs: list[Tensor]) -> Captured | None:
@@ -84,7 +92,7 @@ class Passing:
         if truths:
             known = tuple(Truth(*each) for each in zip(*(values.unbind() for values in truths), strict=True))
         batch = Batch(frames, mask, ("",) * len(frames), known)
-        values = objective(batch, Pairwise(None, None, []), Decomposition(*parts), self.config)
+        values = objective(batch, self._no_pairs, Decomposition(*parts), self.config)
         return torch.stack([values[name].float() for name in TERMS])
 
     def _backward(self, prepared: Prepared, found: Decomposition) -> Tensor:
