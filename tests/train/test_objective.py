@@ -11,6 +11,7 @@ from unlit.data.truth import Truth
 from unlit.losses.settings import EnergySettings
 from unlit.losses.supervised_settings import SupervisedSettings
 from unlit.model.decomposition import Decomposition
+from unlit.pairwise.pairwise import Pairwise
 from unlit.train.objective import objective
 
 NONE = EnergySettings(reconstruction=0.0, consistency=0.0, reflectance=0.0, shading=0.0, scale=0.0)
@@ -86,3 +87,20 @@ def test_where_one_truth_is_missing_the_others_still_count() -> None:
     first = Decomposition(*(v[:2] for v in vars(found).values()))
     expected = objective(alone, None, first, CONFIG)["supervised"].item() / 2
     assert objective(partial, None, found, CONFIG)["supervised"].item() == pytest.approx(expected, rel=1e-6)
+
+
+@pytest.mark.parametrize("config", [CONFIG, replace(CONFIG, energy=replace(NONE, consistency=0.3))])
+@pytest.mark.parametrize("known", ["nothing", "reflectance", "shading"])
+def test_every_part_of_the_answer_has_a_gradient_whatever_is_known(config: Config, known: str) -> None:
+    """Several processes wait for every parameter's, and what is captured takes one for every part."""
+    given = batch(2)
+    truths = {
+        "nothing": None,
+        "reflectance": Truth(reflectance=given.frames[0, 0]),
+        "shading": Truth(shading=given.frames[0], shading_valid=torch.ones(2, dtype=torch.bool)),
+    }
+    given = replace(given, truths=(truths[known],) * 2)
+    parts = [values.requires_grad_() for values in vars(answer(given)).values()]
+    pairwise = Pairwise(None, None, []) if config.energy.any else None
+    objective(given, pairwise, Decomposition(*parts), config)["total"].backward()
+    assert all(part.grad is not None and part.grad.isfinite().all() for part in parts)

@@ -13,6 +13,7 @@ from torch import Tensor
 from tests.train.world import tiny_sequence
 from unlit.config import Config
 from unlit.data.dataset import Dataset, Item, MemorySource
+from unlit.data.judgements import Judgements
 from unlit.data.truth import Truth
 from unlit.losses.settings import EnergySettings
 from unlit.losses.supervised_settings import SupervisedSettings
@@ -99,6 +100,31 @@ def test_what_is_captured_gives_the_same_terms_and_gradients(
     Replayed.made = 0
     assert_same(config_of(kind), tmp_path, "cpu")
     assert Replayed.made == 1  # four batches of one shape
+
+
+@pytest.mark.parametrize("only", ["judgements", "shading_classes"])
+def test_what_is_known_of_one_part_alone_is_learned_from(
+    only: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Of the other part nothing flows back, which must not be in the way."""
+    monkeypatch.setattr(module, "Captured", Replayed)
+    monkeypatch.setattr(torch.cuda, "graph_pool_handle", lambda: None)
+    config = replace(config_of("truth"), energy=replace(CONSISTENT, consistency=0.0))
+    run, batches = prepared_run(
+        replace(config, supervised=SupervisedSettings(judgements=1.0, shading_classes=1.0)), tmp_path
+    )
+    batch = batches[0].batch
+    said = Judgements(
+        torch.tensor([[0.2, 0.5], [0.7, 0.5]]), torch.tensor([[0, 1]]), torch.ones(1).long(), torch.ones(1)
+    )
+    classes = torch.full(batch.frames.shape[-2:], 2, dtype=torch.uint8)
+    truth = Truth(judgements=said) if only == "judgements" else Truth(shading_classes=classes)
+    known = replace(batches[0], batch=replace(batch, truths=(truth,) * len(batch.truths)), pairwise=None)
+    _, plain = passed(run, [known], captures=False)
+    run.learner.network.zero_grad()
+    _, captured = passed(run, [known], captures=True)
+    assert sum(float(g.abs().sum()) for g in plain) > 0
+    torch.testing.assert_close(captured, plain, rtol=1e-5, atol=1e-7)
 
 
 def test_of_many_shapes_only_the_first_are_captured(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

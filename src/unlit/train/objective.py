@@ -35,8 +35,9 @@ def objective(
         values |= vars(batch_energy(batch.frames, batch.mask, decomposition, pairwise, config.energy, idle=False))
     values["solved"] = _solved(batch, decomposition, config)
     values["supervised"] = _supervised(batch, decomposition, config)
-    # The color counts for nothing where light is gray, but several processes wait for every parameter's gradient.
-    idle = 0 * decomposition.light_color.float().sum()
+    # A part may count for nothing (the color where light is gray, shading where only reflectance is known). But several
+    # processes wait for every parameter's gradient, and a captured pass for every part's: a sum of nothing has one.
+    idle = sum(getattr(decomposition, name)[:0].float().sum() for name in _PARTS)
     values["total"] = values["total"] + config.solved.weight * values["solved"] + values["supervised"] + idle
     return values
 
