@@ -113,7 +113,7 @@ def rate_of(step: Callable[[], None], device: torch.device, calls: int) -> Timin
         for _ in range(BLOCK):
             step()
 
-    several = timed(block, device, max(2, calls // BLOCK), warm_up=2)
+    several = timed(block, device, max(5, calls // BLOCK), warm_up=2)
     return Timing(several.median_ms / BLOCK, several.spread_ms / BLOCK, BLOCK * several.calls)
 
 

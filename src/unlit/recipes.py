@@ -111,8 +111,9 @@ def default() -> Config:
     unlit train default --data worlds:0:4000:384x256:128 --run RUN
 
     One H200: 29 ms a step; 4,000 scenes take two minutes by twelve processes that render. The network of the package
-    was trained so for 26,773 steps, from the weights of the one before it, at a rate of 1.5e-3; docs/training.md has its
-    scores. More scenes would help more than more steps: in the second half the term fell by 12 %, on other scenes by 4.
+    was trained so for 26,773 steps, from the weights of the one before it, at a rate of 1.5e-3; docs/training.md has
+    its scores. More scenes would help more than more steps: in the second half the truth's terms fell by 12 %, on other
+    scenes by 4.
     """
     return Config(
         recipe="default",
