@@ -129,6 +129,7 @@ def test_a_run_is_not_overwritten_and_goes_on_only_as_it_began(tmp_path: Path) -
         fit(short(), in_memory(2), run, resume=True, device="cpu", quiet=True)
     other = replace(short(), journal=replace(short().journal, log_every=3))
     assert fit(other, in_memory(), run, resume=True, device="cpu", quiet=True).is_complete
+    assert fit(short(capture=False), in_memory(), run, resume=True, device="cpu", quiet=True).is_complete
     (tmp_path / "full").mkdir()
     (tmp_path / "full" / "letter.txt").write_text("mine")
     with pytest.raises(ConfigError, match="is not empty"):

@@ -19,7 +19,9 @@ def check_folder(run: Path, config: Config, *, resume: bool) -> None:
             raise ConfigError(f"{run}: has a run in it; say --resume to go on with it, or choose another folder")
         begun = config_from_json(file.read_text(encoding="utf-8"), file)
         # The journal may change; and passes may, since the checkpoint says how many there must be over all processes.
-        begun = replace(begun, journal=config.journal, train=replace(begun.train, passes=config.train.passes))
+        # Captured passes do what others do, in more memory: who has too little of it goes on without.
+        train = replace(begun.train, passes=config.train.passes, capture=config.train.capture)
+        begun = replace(begun, journal=config.journal, train=train)
         different = differences(begun, config)
         if different:
             raise ConfigError(f"{run}: began with another config ({'; '.join(different[:3])}); resume it unchanged")

@@ -11,7 +11,7 @@ import math
 import sys
 from collections.abc import Mapping
 from contextlib import ExitStack, closing, nullcontext
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any, cast
 
@@ -20,7 +20,7 @@ from torch import Tensor, nn
 from torch.nn.parallel import DistributedDataParallel
 
 from unlit.color import linear_to_srgb
-from unlit.config import Config, config_to_json
+from unlit.config import Config, ConfigError, config_from_json, config_to_json, differences
 from unlit.data.batch import Batch
 from unlit.data.dataset import Dataset
 from unlit.data.loader import Loader
@@ -89,10 +89,10 @@ def fit(
     """Train a network on the sequences of `dataset` and leave everything in the folder `run`.
 
     With `resume` a run goes on from its last checkpoint, or from the start if it has none yet; the config must be the
-    one it began with, but for `journal`. Under `torchrun` all processes call this alike. `solved` are reflectances
-    (3, h, w) by the names of sequences, where `config.solved` asks for them and they were found before. `start` is a
-    file of weights of the same network, or the folder of a run, to begin with instead of with chance; a run that is
-    resumed from a checkpoint does not look at it.
+    one it began with, but for `journal` and `train.capture`. Under `torchrun` all processes call this alike. `solved`
+    are reflectances (3, h, w) by the names of sequences, where `config.solved` asks for them and they were found
+    before. `start` is a file of weights of the same network, or the folder of a run, to begin with instead of with
+    chance; a run that is resumed from a checkpoint does not look at it.
     """
     run = Path(run)
     with joined_team(device) as team, ExitStack() as lock:
@@ -340,8 +340,12 @@ class Run:
     def begin_with(self, weights: Path) -> None:
         """Begin with weights that another run has left."""
         path = file_of(weights)
-        found, _ = load_weights(path, self.device)
-        self.learner.begin_with(fitted(path, found, self.learner.network.state_dict()))
+        found, card = load_weights(path, self.device)
+        try:
+            fit_here = fitted(path, found, self.learner.network.state_dict())
+        except CheckpointError as error:
+            raise _other_model(path, card, self.config) or error from None
+        self.learner.begin_with(fit_here)
         self._say(f"begins with {path}")
 
     def resume(self) -> None:
@@ -385,6 +389,17 @@ class Run:
         journal.say(f"{self.config.recipe}: {count}; step {self.step} of {self.steps} on {self.device}")
         self.journal = journal
         return journal
+
+
+def _other_model(path: Path, card: Mapping[str, str], config: Config) -> CheckpointError | None:
+    """Return by which fields of the config weights are of another network, where their card says so."""
+    try:
+        theirs = config_from_json(card.get("config", ""), path)
+    except ConfigError:
+        return None
+    different = differences(replace(config, model=theirs.model), config)
+    wrong = f"was trained with another network ({'; '.join(different)})"
+    return CheckpointError(path, wrong, "set these fields as it has them, or begin without it") if different else None
 
 
 def _plain(value: float) -> float | None:
