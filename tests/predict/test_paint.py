@@ -56,3 +56,12 @@ def test_few_digits_are_enough_and_extremes_stay_finite() -> None:
     few, many = paint_correction(logs), paint_correction(logs.double())
     assert few.dtype == torch.float32
     torch.testing.assert_close(few.double(), many, atol=1e-3, rtol=0)
+
+
+def test_large_even_surfaces_are_summed_without_loss() -> None:
+    """Hundreds of thousands of equal shares: float32 would round each as it is added."""
+    logs = torch.full((3, 600, 900), -2.1)
+    logs[:, :, 450:] = -2.13
+    logs[0, :, 300:] += 0.013
+    logs[:, 0, 0] = -2.7
+    torch.testing.assert_close(paint_correction(logs).double(), paint_correction(logs.double()), atol=1e-5, rtol=0)

@@ -19,6 +19,7 @@ one channel is dark, and its log mostly noise.
 from __future__ import annotations
 
 import math
+from collections.abc import Iterator
 from itertools import product
 
 import torch
@@ -47,13 +48,18 @@ def paint_correction(log_reflectance: Tensor) -> Tensor:
     places, values = _features(log_reflectance, lightness).flatten(1), lightness.flatten()
     low = places.floor()
     size = [int(n) + 2 + REACH for n in low.amax(1)]
-    cells, weights = _corners(low.long(), places - low, size)
-    counts, sums = (
-        _blurred(torch.bincount(cells.flatten(), w.flatten(), math.prod(size)).reshape(size)).flatten()
-        for w in (weights, weights * values)
-    )
-    mean = (sums[cells] * weights).sum(0) / (counts[cells] * weights).sum(0)
-    return (mean - values).to(log_reflectance.dtype).reshape(1, *log_reflectance.shape[1:])
+    first, share = low.long(), places - low
+    # Summed in float64: a million equal shares of one cell, rounded as they are added, would be wrong by hundredths.
+    counts, sums = (values.new_zeros(math.prod(size), dtype=torch.float64) for _ in range(2))
+    for cells, weights in _corners(first, share, size):
+        counts += torch.bincount(cells, weights.double(), len(counts))
+        sums += torch.bincount(cells, (weights * values).double(), len(sums))
+    counts, sums = (_blurred(grid.reshape(size)).flatten() for grid in (counts, sums))
+    total, count = torch.zeros_like(values, dtype=torch.float64), torch.zeros_like(values, dtype=torch.float64)
+    for cells, weights in _corners(first, share, size):
+        total += sums[cells] * weights
+        count += counts[cells] * weights
+    return (total / count - values).to(log_reflectance.dtype).reshape(1, *log_reflectance.shape[1:])
 
 
 def _lightness(log_reflectance: Tensor) -> Tensor:
@@ -72,17 +78,17 @@ def _features(log_reflectance: Tensor, lightness: Tensor) -> Tensor:
     return places - places.amin((1, 2), keepdim=True) + REACH
 
 
-def _corners(low: Tensor, share: Tensor, size: list[int]) -> tuple[Tensor, Tensor]:
-    """Return where in a grid of `size` the eight corners of each pixel's cell are, (8, n), and their shares of it.
+def _corners(low: Tensor, share: Tensor, size: list[int]) -> Iterator[tuple[Tensor, Tensor]]:
+    """Yield where in a grid of `size` each of the eight corners of the pixels' cells is, (n,), and its share of them.
 
-    `low` (3, n) is the first of them, `share` (3, n) how far the pixel is on the way to the last.
+    `low` (3, n) is the first of them, `share` (3, n) how far the pixel is on the way to the last. One by one: all eight
+    of a large picture would take gigabytes.
     """
     strides = (size[1] * size[2], size[2], 1)
     first = low[0] * strides[0] + low[1] * strides[1] + low[2]
-    cells = [first + sum(c * s for c, s in zip(corner, strides, strict=True)) for corner in _CORNERS]
     near_far = torch.stack([1 - share, share])
-    weights = [near_far[i, 0] * near_far[j, 1] * near_far[k, 2] for i, j, k in _CORNERS]
-    return torch.stack(cells), torch.stack(weights)
+    for i, j, k in _CORNERS:
+        yield first + (i * strides[0] + j * strides[1] + k), near_far[i, 0] * near_far[j, 1] * near_far[k, 2]
 
 
 def _blurred(grid: Tensor) -> Tensor:
