@@ -10,7 +10,7 @@ import pytest
 import torch
 from torch import Tensor
 
-from tests.train.world import tiny_sequence
+from tests.train.world import metrics, same_weights, tiny_sequence
 from unlit.config import Config
 from unlit.data.dataset import Dataset, Item, MemorySource
 from unlit.data.judgements import Judgements
@@ -23,6 +23,7 @@ from unlit.train.ahead import Ahead, Prepared
 from unlit.train.captured import Captured
 from unlit.train.distributed import Team
 from unlit.train.interruption import repeatable
+from unlit.train.learner import Learner
 from unlit.train.loop import Run, fit
 from unlit.train.passing import Passing
 
@@ -35,9 +36,18 @@ class Replayed:
 
     made = 0
 
-    def __init__(self, function: Callable[..., tuple[Tensor, ...]], inputs: Sequence[Tensor], *_: object) -> None:
+    def __init__(
+        self,
+        function: Callable[..., tuple[Tensor, ...]],
+        inputs: Sequence[Tensor],
+        state: Sequence[Tensor],
+        pool: object = None,
+    ) -> None:
         self.function, self.shapes = function, [given.shape for given in inputs]
+        before = [values.clone() for values in state]
         self.has_gradient = [values.requires_grad for values in function(*inputs)]
+        for values, old in zip(state, before, strict=True):
+            values.copy_(old)
         Replayed.made += 1
 
     def forward(self, inputs: Sequence[Tensor]) -> tuple[Tensor, ...]:
@@ -152,6 +162,54 @@ def test_a_batch_without_valid_pixels_adds_nothing(tmp_path: Path) -> None:
 def test_on_a_cpu_nothing_is_captured(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(module, "Captured", None)
     assert fit(config_of("truth"), data(), tmp_path / "run", device="cpu", quiet=True).is_complete
+
+
+def whole_run(config: Config, run: Path, device: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    """A run with validation, sheets, a step that is no number, and a stop half way."""
+    short = replace(
+        config, journal=replace(config.journal, log_every=1, sheet_every=2, checkpoint_every=3, validate_every=2)
+    )
+    update, count = Learner.update, iter(range(100))
+
+    def sometimes(learner: Learner, step: int) -> Tensor:
+        if step == 2 and next(count) == 0:
+            next(p for p in learner.network.parameters() if p.grad is not None).grad.fill_(torch.nan)  # type: ignore[union-attr]  # it has one
+        if step == 4 and next(count) == 1:
+            raise KeyboardInterrupt
+        return update(learner, step)
+
+    with monkeypatch.context() as patch:
+        patch.setattr(Learner, "update", sometimes)
+        with pytest.raises(KeyboardInterrupt):
+            fit(short, data(), run, device=device, quiet=True)
+        found = fit(short, data(), run, device=device, quiet=True, resume=True)
+    assert found.is_complete
+    assert found.skipped_steps == 1
+
+
+@pytest.mark.parametrize("kind", ["energy", "gray light", "truth"])
+def test_a_run_of_captured_passes_ends_as_one_without(
+    kind: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    whole_run(config_of(kind), tmp_path / "plain", "cpu", monkeypatch)
+    monkeypatch.setattr(module, "Captured", Replayed)
+    monkeypatch.setattr(torch.cuda, "graph_pool_handle", lambda: None)
+    monkeypatch.setattr(Run, "captures", True)
+    whole_run(config_of(kind), tmp_path / "captured", "cpu", monkeypatch)
+    assert same_weights(tmp_path / "plain", tmp_path / "captured")
+
+
+@pytest.mark.gpu
+@needs_gpu
+@pytest.mark.parametrize("kind", ["gray light", "truth"])
+def test_on_a_gpu_a_run_of_captured_passes_ends_as_one_without(
+    kind: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    config = config_of(kind)
+    whole_run(config, tmp_path / "captured", "cuda", monkeypatch)
+    whole_run(replace(config, train=replace(config.train, capture=False)), tmp_path / "plain", "cuda", monkeypatch)
+    for one, other in zip(metrics(tmp_path / "plain"), metrics(tmp_path / "captured"), strict=True):
+        assert one == pytest.approx(other, rel=2e-3, nan_ok=True)
 
 
 @pytest.mark.gpu
