@@ -1,5 +1,6 @@
 from __future__ import annotations
 
+import math
 import tracemalloc
 
 import numpy as np
@@ -10,7 +11,7 @@ from hypothesis import strategies as st
 from numpy.typing import NDArray
 from torch.nn.functional import interpolate
 
-from unlit.predict.full_size import STRIP_VALUES, gray_shading, strips
+from unlit.predict.full_size import DARK, STRIP_VALUES, gray_shading, strips
 from unlit.predict.guided import linear_coefficients
 from unlit.predict.small import small_picture
 
@@ -87,6 +88,19 @@ def test_no_surface_reflects_more_than_all_light() -> None:
     color = np.array([1.2, 1.0, 0.8], np.float32)
     shading = gray_shading(image, dark, color)
     assert (image / (shading[..., None] * color)).max() <= 1 + 1e-6
+
+
+def test_what_is_all_but_black_is_no_surface_in_deep_shadow() -> None:
+    """The answer takes all of the light for shading: one reflectance, were it not for what is noise."""
+    levels = np.array([0.2, 1.01 * DARK, DARK / 3, DARK / 10, 0.0], np.float32)
+    image = np.repeat(levels[None, :, None], 3, axis=2)
+    all_light = np.zeros((4, 1, 5), np.float32)
+    all_light[:3], all_light[3] = 1 / 3, 0.7
+    shading = gray_shading(image, all_light, WHITE)
+    reflectance = image[..., 0] / shading
+    expected = math.exp(-0.7) * np.array([1, 1, 1 / 3, 1 / 10, 0])
+    np.testing.assert_allclose(reflectance[0], expected, rtol=1e-4)
+    assert (shading > 0).all()
 
 
 def test_a_wild_answer_still_gives_finite_light() -> None:

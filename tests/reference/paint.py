@@ -7,7 +7,7 @@ from itertools import product
 import numpy as np
 from numpy.typing import NDArray
 
-from unlit.predict.paint import CHROMATICITY, CHROMATICITY_RANGE, LIGHTNESS, LIGHTNESS_RANGE, STRONG
+from unlit.predict.paint import CHROMATICITY, FLOOR, LIGHTNESS, LIGHTNESS_RANGE
 
 Corners = dict[tuple[int, ...], float]
 
@@ -30,11 +30,8 @@ def _lightness(p: NDArray[np.float64]) -> float:
 
 
 def _chromaticities(p: NDArray[np.float64]) -> list[float]:
-    r, g, b = p
-    chromaticity = np.array([(r - b) / 2**0.5, (r + b - 2 * g) / 6**0.5])
-    length = max(float(np.hypot(*chromaticity)), 1e-6)
-    shortened = STRONG * np.arcsinh(length / STRONG) * chromaticity / length
-    return [float(np.clip(c, *CHROMATICITY_RANGE)) / CHROMATICITY for c in shortened]
+    r, g, b = (np.log(np.exp(min(c, LIGHTNESS_RANGE[1])) / np.exp(_lightness(p)) + FLOOR) for c in p.tolist())
+    return [float(c) / CHROMATICITY for c in ((r - b) / 2**0.5, (r + b - 2 * g) / 6**0.5)]
 
 
 def _corners(f: NDArray[np.float64]) -> Corners:

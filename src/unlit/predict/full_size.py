@@ -18,6 +18,10 @@ from unlit.color import LOG_FLOOR, floored_log
 STRIP_VALUES = 1 << 19
 """Numbers in a strip of the photograph: what is computed from it stays in the processor's cache."""
 
+DARK = 0.003
+"""Below this share of white (10 of 255) light is mostly noise and rounding. Taken for deep shadow it would become a
+surface of all colors: so what is darker by a factor has a reflectance that is darker by it, and black is black."""
+
 SHADING_LIMIT = 30.0
 """Of logs: a prediction gone wild must not overflow the quotient that is the reflectance."""
 
@@ -107,6 +111,10 @@ def _strip(
         log_shading += coefficients[..., k] * logs[..., k]
     np.clip(log_shading, -SHADING_LIMIT, SHADING_LIMIT, out=log_shading)
     shading: NDArray[np.float32] = np.exp(log_shading)
+    level = light[..., 0] + light[..., 1]  # one by one: NumPy is slow over an axis of three
+    level += light[..., 2]
+    if level.min() < 3 * DARK:
+        shading *= np.maximum(1, np.float32(3 * DARK) / np.maximum(level, np.float32(3 * LOG_FLOOR)))
     for k in range(3):
         np.maximum(shading, light[..., k] * np.float32(1 / light_color[k]), out=shading)
     return shading

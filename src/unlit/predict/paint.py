@@ -12,8 +12,8 @@ unit cells in the space of f, to which pixels are added linearly, which is blurr
 is left of light in ρ is averaged out over all of the surface; chromaticities tell surfaces apart, since shadows change
 them little.
 
-The chromaticities are those of ρ along two orthonormal axes, c, shortened to μ asinh(|c| / μ): where colors are strong
-one channel is dark, and its log mostly noise.
+The chromaticities are those of log (exp(ρ − ℓ) + φ) along two orthonormal axes: where colors are strong one channel is
+dark, and its own log mostly noise.
 """
 
 from __future__ import annotations
@@ -29,11 +29,13 @@ LIGHTNESS = 0.2
 """σ, of natural logs."""
 CHROMATICITY = 0.03
 """σ', of the same. Both chosen on rendered scenes for validation (docs/trials-predict.md)."""
-STRONG = 0.5
-"""μ: chromaticities beyond are told apart less finely."""
+FLOOR = 0.4
+"""φ: strong colors are told apart less finely."""
+SHARE = 0.8
+"""Of the way to ℓ' that pixels are drawn. All of it measures the same, but a surface that lies half in shadow breaks
+into two even parts then, and the border between them shows."""
 
 LIGHTNESS_RANGE = (-8.0, 2.0)
-CHROMATICITY_RANGE = (-2.0, 2.0)
 """What lies beyond counts as the end of the range: so the grid stays small."""
 
 BLUR = (1 / 16, 4 / 16, 6 / 16, 4 / 16, 1 / 16)
@@ -70,11 +72,9 @@ def _lightness(log_reflectance: Tensor) -> Tensor:
 
 def _features(log_reflectance: Tensor, lightness: Tensor) -> Tensor:
     """Return f (3, h, w), moved so that the smallest of each is the blur's reach."""
-    r, g, b = log_reflectance
+    r, g, b = ((log_reflectance.clamp_max(LIGHTNESS_RANGE[1]) - lightness).exp() + FLOOR).log()
     chromaticity = torch.stack([(r - b) / math.sqrt(2), (r + b - 2 * g) / math.sqrt(6)])
-    length = chromaticity.norm(dim=0).clamp_min(1e-6)
-    shortened = chromaticity * (STRONG * torch.asinh(length / STRONG) / length)
-    places = torch.cat([lightness[None] / LIGHTNESS, shortened.clamp(*CHROMATICITY_RANGE) / CHROMATICITY])
+    places = torch.cat([lightness[None] / LIGHTNESS, chromaticity / CHROMATICITY])
     return places - places.amin((1, 2), keepdim=True) + REACH
 
 

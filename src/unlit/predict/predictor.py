@@ -20,7 +20,7 @@ from unlit.model.decomposition import Decomposition
 from unlit.predict.exact import COLOR_SHARE, SHADING_SHARE, brightness_excess, shading_coefficients
 from unlit.predict.full_size import gray_shading
 from unlit.predict.network import Network, Precision
-from unlit.predict.paint import paint_correction
+from unlit.predict.paint import SHARE, paint_correction
 from unlit.predict.photo import PhotoDecomposition
 from unlit.predict.scales import merged
 from unlit.predict.small import LARGEST, SIZE, SMALLEST, Small, small_picture
@@ -156,7 +156,7 @@ def _with_few_paints(log_image: Tensor, said: Decomposition) -> Decomposition:
 
     What is nearly the same is seen best in the picture (3, h, w) without the light, which has all of its detail.
     """
-    correction = paint_correction(log_image - said.log_light[0])
+    correction = SHARE * paint_correction(log_image - said.log_light[0])
     return Decomposition(said.log_reflectance + correction, said.log_shading - correction, said.light_color)
 
 
