@@ -65,3 +65,20 @@ def test_large_even_surfaces_are_summed_without_loss() -> None:
     logs[0, :, 300:] += 0.013
     logs[:, 0, 0] = -2.7
     torch.testing.assert_close(paint_correction(logs).double(), paint_correction(logs.double()), atol=1e-5, rtol=0)
+
+
+def test_every_other_pixel_of_a_large_picture_says_the_same() -> None:
+    light = torch.nn.functional.interpolate(random(1, 1, 6, 8), (256, 384), mode="bicubic")[0]
+    logs = (0.4 * random(3, 4, 6, seed=3) - 1).repeat_interleave(64, 1).repeat_interleave(64, 2) + 0.15 * light
+    fewer = paint_correction(logs)
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr("unlit.predict.paint.MANY", logs.numel())
+        all_asked = paint_correction(logs)
+    assert all_asked.std() > 0.02
+    torch.testing.assert_close(fewer, all_asked, atol=0.01, rtol=0)
+
+
+def test_a_color_that_nobody_was_asked_for_stays() -> None:
+    logs = torch.full((3, 256, 384), -1.0)
+    logs[0, 1, 1] = 1.0
+    assert float(paint_correction(logs)[0, 1, 1].abs()) < 1e-3

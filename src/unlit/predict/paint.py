@@ -24,6 +24,7 @@ from itertools import product
 
 import torch
 from torch import Tensor
+from torch.nn.functional import grid_sample
 
 LIGHTNESS = 0.2
 """σ, of natural logs."""
@@ -38,6 +39,9 @@ into two even parts then, and the border between them shows."""
 LIGHTNESS_RANGE = (-8.0, 2.0)
 """What lies beyond counts as the end of the range: so the grid stays small."""
 
+MANY = 1 << 15
+"""Pixels."""
+
 BLUR = (1 / 16, 4 / 16, 6 / 16, 4 / 16, 1 / 16)
 """Along each axis of the grid: a variance of one cell."""
 REACH = len(BLUR) // 2
@@ -45,23 +49,33 @@ _CORNERS = tuple(product((0, 1), repeat=3))
 
 
 def paint_correction(log_reflectance: Tensor) -> Tensor:
-    """Return ℓ' − ℓ (1, h, w), to be added to all channels of `log_reflectance` (3, h, w), in float32 or float64."""
+    """Return ℓ' − ℓ (1, h, w), to be added to all channels of `log_reflectance` (3, h, w), in float32 or float64.
+
+    Of a picture of more than `MANY` pixels every other one in both directions is asked, which changes little.
+    """
     lightness = _lightness(log_reflectance)
-    places, values = _features(log_reflectance, lightness).flatten(1), lightness.flatten()
-    low = places.floor()
-    size = [int(n) + 2 + REACH for n in low.amax(1)]
-    first, share = low.long(), places - low
+    places = _features(log_reflectance, lightness)
+    size = [int(n) + 2 + REACH for n in places.amax((1, 2)).floor()]
+    step = 2 if lightness.numel() > MANY else 1
+    asked, values = places[:, ::step, ::step].flatten(1), lightness[::step, ::step].flatten()
     # Summed in float64: a million equal shares of one cell, rounded as they are added, would be wrong by hundredths.
     counts, sums = (values.new_zeros(math.prod(size), dtype=torch.float64) for _ in range(2))
-    for cells, weights in _corners(first, share, size):
+    for cells, weights in _corners(asked, size):
         counts += torch.bincount(cells, weights.double(), len(counts))
         sums += torch.bincount(cells, (weights * values).double(), len(sums))
-    counts, sums = (_blurred(grid.reshape(size)).flatten() for grid in (counts, sums))
-    total, count = torch.zeros_like(values, dtype=torch.float64), torch.zeros_like(values, dtype=torch.float64)
-    for cells, weights in _corners(first, share, size):
-        total += sums[cells] * weights
-        count += counts[cells] * weights
-    return (total / count - values).to(log_reflectance.dtype).reshape(1, *log_reflectance.shape[1:])
+    grids = torch.stack([_blurred(grid.reshape(size)) for grid in (counts, sums)])
+    count, total = _read(grids.to(places.dtype), places)
+    # A pixel that was not asked may be alone in its color.
+    mean = torch.where(count > 1e-6, total / count.clamp_min(1e-6), lightness)
+    return (mean - lightness)[None]
+
+
+def _read(grids: Tensor, places: Tensor) -> Tensor:
+    """Return what grids (c, *size) hold at places (3, h, w), linearly between their cells: (c, h, w)."""
+    last = torch.tensor(grids.shape[1:], dtype=places.dtype)[:, None, None] - 1
+    # torch counts from -1 to 1, and names the last axis first.
+    where = (2 * places / last - 1).flip(0).permute(1, 2, 0)[None, None]
+    return grid_sample(grids[None], where, mode="bilinear", align_corners=True)[0, :, 0]
 
 
 def _lightness(log_reflectance: Tensor) -> Tensor:
@@ -78,12 +92,13 @@ def _features(log_reflectance: Tensor, lightness: Tensor) -> Tensor:
     return places - places.amin((1, 2), keepdim=True) + REACH
 
 
-def _corners(low: Tensor, share: Tensor, size: list[int]) -> Iterator[tuple[Tensor, Tensor]]:
-    """Yield where in a grid of `size` each of the eight corners of the pixels' cells is, (n,), and its share of them.
+def _corners(places: Tensor, size: list[int]) -> Iterator[tuple[Tensor, Tensor]]:
+    """Yield which of the cells of a grid of `size` is each of the eight around `places` (3, n), (n,), and its share.
 
-    `low` (3, n) is the first of them, `share` (3, n) how far the pixel is on the way to the last. One by one: all eight
-    of a large picture would take gigabytes.
+    One by one: all eight of a large picture would take gigabytes.
     """
+    low = places.floor()
+    share, low = places - low, low.long()
     strides = (size[1] * size[2], size[2], 1)
     first = low[0] * strides[0] + low[1] * strides[1] + low[2]
     near_far = torch.stack([1 - share, share])
