@@ -201,6 +201,7 @@ def test_the_network_of_the_package_learns_more_from_anybody_s_frames(data: Path
         "compact",
         "--model.width",
         "1",
+        "--model.cue",
         "--start",
         "default",
         "--train.steps",
