@@ -117,7 +117,7 @@ def default() -> Config:
     """
     return Config(
         recipe="default",
-        data=DataSettings(window=256, frames=2, memory_gb=100),
+        data=DataSettings(window=256, frames=2, memory_gb=100, half=True),
         augment=AugmentSettings(
             rotation=8.0, zoom=(0.7, 1.5), mixtures=0.65, light_color=0.35, camera=0.7, exposure=1.2, contrast=0.1
         ),

@@ -12,7 +12,7 @@ import torch
 
 from tests.train.world import tiny_dataset, tiny_sequence
 from unlit.data.batch import Batch
-from unlit.data.dataset import Dataset, Item, Skipped, dataset_of, open_dataset
+from unlit.data.dataset import Dataset, Item, MemorySource, Skipped, dataset_of, open_dataset
 from unlit.data.loader import Loader, Plan
 from unlit.data.sequence import SequenceError
 from unlit.data.settings import AugmentSettings, DataSettings
@@ -227,3 +227,45 @@ def test_a_set_without_anything_usable_is_refused_with_the_first_reason(tmp_path
     assert "\n" not in str(caught.value)
     with pytest.raises(SequenceError, match=r"memory: no sequence of 0 can be used$"):
         loader(Dataset(()))
+
+
+# Memory --------------------------------------------------------------------------------------------------------------
+
+
+def with_truth() -> Dataset:
+    items = []
+    for k in range(4):
+        sequence = tiny_sequence(k, m=3, h=12, w=16)
+        surface = sequence.frames.amax(0)
+        truth = Truth(surface, sequence.frames / surface, torch.ones(3, dtype=torch.bool))
+        items.append(MemorySource(Item(sequence, truth, one_light=True)))
+    return Dataset(tuple(items))
+
+
+def test_half_of_the_memory_gives_nearly_the_same_batches() -> None:
+    whole, half = (loader(with_truth(), DataSettings(window=8, half=h)) for h in (False, True))
+    assert half._store is not None
+    kept = half._store[0]
+    assert kept.sequence.frames.dtype == torch.float16
+    assert kept.truth is not None
+    assert kept.truth.shading is not None
+    assert kept.truth.shading.dtype == torch.float16
+    for one, other in zip(*(islice(each.batches(0, 1, 1), 6) for each in (whole, half)), strict=True):
+        assert other.frames.dtype == torch.float32
+        assert one.names == other.names
+        agree = one.mask == other.mask  # but for what lies at the edge of white
+        assert float(agree.float().mean()) > 0.98
+        torch.testing.assert_close(one.frames, other.frames, rtol=3e-3, atol=1e-4)
+        for true, rounded in zip(one.truths, other.truths, strict=True):
+            assert true is not None
+            assert rounded is not None
+            torch.testing.assert_close(true.reflectance, rounded.reflectance, rtol=3e-3, atol=1e-4)
+            torch.testing.assert_close(true.shading, rounded.shading, rtol=5e-3, atol=1e-4)
+
+
+def test_more_fits_in_the_same_memory_when_it_is_kept_in_half() -> None:
+    sequence = tiny_sequence(0, m=3, h=12, w=16)
+    gigabytes = 3 * sequence.frames.nbytes / 1e9  # of four
+    for half in (False, True):
+        settings = DataSettings(window=8, half=half, memory_gb=gigabytes, workers=0)
+        assert loader(with_truth(), settings).on_device is half

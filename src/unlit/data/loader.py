@@ -22,7 +22,7 @@ from torch.utils.data import Dataset as TorchDataset
 from unlit.data.augment import seeded
 from unlit.data.batch import UNCHANGED, Batch, batch_of
 from unlit.data.dataset import Dataset, Item, Skipped, Source, stated_size
-from unlit.data.sequence import SequenceError
+from unlit.data.sequence import Sequence, SequenceError
 from unlit.data.settings import AugmentSettings, DataSettings
 from unlit.data.sizing import places_of, read_usable, training_size
 
@@ -151,7 +151,7 @@ class Loader:
                 continue
             if item.sequence.dropped:
                 self._skip(dropped_frames(item))
-            held += item.sequence.frames.nbytes + item.sequence.mask.nbytes
+            held += item.sequence.frames.nbytes / (1 + self.data.half) + item.sequence.mask.nbytes
             if held > self.data.memory_gb * 1e9 and self._store is not None:
                 if self._prepare:
                     raise SequenceError(
@@ -166,7 +166,8 @@ class Loader:
             if self._store is not None:
                 self._places[number] = places_of(item)
                 on_device = moved(item, self.device)
-                self._store[number] = self._prepare(on_device) if self._prepare else on_device
+                prepared = self._prepare(on_device) if self._prepare else on_device
+                self._store[number] = in_half(prepared) if self.data.half else prepared
 
     def _skip(self, skipped: Skipped) -> None:
         if skipped in self.skipped:
@@ -213,6 +214,26 @@ def moved(item: Item, device: torch.device) -> Item:
     sequence = item.sequence
     on_device = replace(sequence, frames=sequence.frames.to(device), mask=sequence.mask.to(device))
     return replace(item, sequence=on_device, truth=None if item.truth is None else item.truth.to(device))
+
+
+class HalfSequence(Sequence):
+    """A sequence whose frames are kept as 16-bit floats; what it was made of has been checked."""
+
+    def __post_init__(self) -> None:
+        """Check nothing: looking at the frames would make the device wait."""
+
+
+def in_half(item: Item) -> Item:
+    """Return the item with its pictures as 16-bit floats, which `placed` makes 32-bit ones of again."""
+
+    def few_digits(values: Tensor | None) -> Tensor | None:
+        return None if values is None else values.clamp(max=torch.finfo(torch.float16).max).half()
+
+    fields = vars(item.sequence) | {"frames": few_digits(item.sequence.frames)}
+    truth = item.truth
+    if truth is not None:
+        truth = replace(truth, reflectance=few_digits(truth.reflectance), shading=few_digits(truth.shading))
+    return replace(item, sequence=HalfSequence(**fields), truth=truth)
 
 
 def _counting(first: int, stride: int) -> Iterator[int]:

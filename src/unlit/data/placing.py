@@ -124,7 +124,8 @@ def _packed(items: list[Item], device: torch.device, *, leaving: bool) -> Tensor
 
 
 def _stacked(tensors: list[Tensor | None] | list[Tensor], device: torch.device) -> Tensor:
-    return torch.stack([cast(Tensor, tensor).to(device, non_blocking=True) for tensor in tensors])
+    stacked = torch.stack([cast(Tensor, tensor).to(device, non_blocking=True) for tensor in tensors])
+    return stacked.float() if stacked.dtype == torch.float16 else stacked
 
 
 def _is_known(pictures: Tensor) -> Tensor:
