@@ -140,7 +140,8 @@ def _find_frames(folder: Path, pattern: str) -> list[_FrameFile]:
         raise SequenceError(f"{folder}: has no pictures that fit {pattern!r}; give the folder that holds the frames")
     truth = [p.name for p in chosen if p.stem.rpartition(".")[2] in _TRUTH_NAMES]
     if truth:
-        raise SequenceError(f"{folder}: {truth[0]} does not look like a frame; move it elsewhere, or give a pattern such as 'light*'")
+        remedy = "move it elsewhere, or give a pattern such as 'light*'"
+        raise SequenceError(f"{folder}: {truth[0]} does not look like a frame; {remedy}")
     frames = [
         _FrameFile(p.stem, p, masks.get(f"{p.stem}_mask", masks.get("mask")))
         for p in sorted(chosen, key=_natural_order)
