@@ -398,7 +398,7 @@ def _other_model(path: Path, card: Mapping[str, str], config: Config) -> Checkpo
     except ConfigError:
         return None
     different = differences(replace(config, model=theirs.model), config)
-    wrong = f"was trained with another network ({'; '.join(different)})"
+    wrong = f"was trained with another network (its and this run's {'; '.join(different)})"
     return CheckpointError(path, wrong, "set these fields as it has them, or begin without it") if different else None
 
 
