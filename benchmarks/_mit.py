@@ -32,7 +32,7 @@ SIZES = (0.75, 1.0, 1.25)
 LIGHTS = [f"light{k:02}" for k in range(1, 11)]
 PICTURES = (*LIGHTS, "diffuse", "reflectance", "shading", "mask")
 ZHAO_SHARE = 0.8
-"""Of the logs that are Zhao's, where his result and the network's are averaged; tried on earlier networks: 0.3 to 0.8."""
+"""Of the logs that are Zhao's, where his result and the network's are averaged. Earlier networks: 0.3 to 0.8 tried."""
 Object = dict[str, NDArray[np.uint16]]
 Network = UNet | CompactNet
 Scores = dict[str, float]
