@@ -6,6 +6,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 
+from tests.predict.weights import write_weights
 from unlit.color import linear_to_srgb
 from unlit.evaluate.benchmark import Part, Picture, Split, checked_split
 from unlit.evaluate.methods import (
@@ -197,3 +198,14 @@ def test_a_baseline_gives_parts_whose_product_is_the_picture(light: np.ndarray) 
         assert split.reflectance is not None
         assert split.shading is not None
         np.testing.assert_allclose(split.reflectance * split.shading, light, atol=1e-5)
+
+
+def test_a_network_is_shown_the_whole_picture_whatever_its_mask(tmp_path: Path) -> None:
+    weights = write_weights(tmp_path / "weights.safetensors")
+    image = np.random.default_rng(0).random((24, 30, 3), np.float32)
+    mask = np.zeros((24, 30), np.bool_)
+    mask[:, :10] = True
+    masked, whole = (NetworkMethod(weights, "cpu")(Picture("one", image, m, image[None])) for m in (mask, None))
+    assert masked.shading is not None
+    assert whole.shading is not None
+    np.testing.assert_array_equal(masked.shading, whole.shading)

@@ -331,3 +331,15 @@ def small_case() -> tuple[torch.Tensor, torch.Tensor, Decomposition]:
     mask = torch.rand(3, 1, 10, 12, generator=g) > 0.2
     reflectance, shading = (torch.randn(3, c, 10, 12, generator=g) for c in (3, 1))
     return frames, mask, Decomposition(reflectance, shading, torch.randn(3, 3, generator=g))
+
+
+def test_idle_terms_left_out_change_nothing_but_themselves() -> None:
+    frames, mask = random_sequence()
+    found = random_decomposition()
+    chosen = EnergySettings(reconstruction=0.0, scale=0.0)
+    whole, lean = (by_name(energy(frames, mask, found, None, chosen, idle=idle)) for idle in (True, False))
+    for name in ("reconstruction", "scale"):
+        assert whole[name] > 0
+        assert lean[name] == 0
+    for name in ("consistency", "reflectance", "shading", "total"):
+        assert torch.equal(whole[name], lean[name])

@@ -20,6 +20,7 @@ from unlit.image_io.icc import srgb_profile
 from unlit.model.decomposition import Decomposition
 from unlit.predict.exact import COLOR_SHARE
 from unlit.predict.network import DEFAULT_WEIGHTS, chosen_device, chosen_precision
+from unlit.predict.paint import SHARE
 from unlit.predict.photo import PhotoDecomposition
 from unlit.predict.predictor import Predictor
 from unlit.predict.source import opened
@@ -271,3 +272,15 @@ def test_part_of_the_light_s_color_is_given_back_to_the_surface(tmp_path: Path) 
     raw = predictor.finished(photo, small, said, exact=False)
     np.testing.assert_allclose(raw.reflectance, said.reflectance[0].permute(1, 2, 0).numpy(), rtol=1e-4)
     np.testing.assert_allclose(raw.shading, said.log_light.exp()[0].permute(1, 2, 0).numpy(), rtol=1e-4)
+
+
+def test_the_light_takes_up_most_of_what_paints_are_drawn_together_by(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    predictor = Predictor(write_weights(tmp_path / "weights.safetensors"), device="cpu", share=0.0)
+    image = np.full((32, 32, 3), 0.2, np.float32)
+    shadings = []
+    for step in (0.0, -1.0):
+        monkeypatch.setattr("unlit.predict.predictor.paint_correction", lambda logs, by=step: by + 0 * logs[:1])
+        shadings.append(predictor.decompose(image, encoding="linear").gray_shading)
+    np.testing.assert_allclose(np.log(shadings[1] / shadings[0]), SHARE, atol=1e-3)

@@ -28,7 +28,7 @@ def all_pairs_sq_distance(x: Tensor, y: Tensor, p: Tensor, q: Tensor) -> Tensor:
     do; only `x - y` matters, so both are first moved by their common mean at each pixel, which changes nothing but the
     rounding. That is also why the mean needs no gradient.
     """
-    # What torch.compile makes of the plain form is as quick, and it can be fused with what comes before and after.
+    # torch.compile cannot look into the kernels; the plain form it fuses with what comes before and after.
     if x.is_cuda and has_kernels() and not torch.compiler.is_compiling():
         from unlit.losses import all_pairs_kernels as kernels
 

@@ -77,7 +77,7 @@ class CompactNet(nn.Module):
         log_image = floored_log(light)
         seen = pixel_unshuffle(padded(torch.cat([images_srgb, LOG_SHARE * log_image], 1), STRIDE), self._cell)
         if self._cue:
-            # At half of the size, since broad light is what layers cannot see: a seventh of the time, and no worse.
+            # At half of the maps' size: broad light is what layers cannot see, and so it takes a fraction of the time.
             cues = interpolate(retinex_cues(avg_pool2d(padded(light, STRIDE), 2 * self._cell)), scale_factor=2.0)
             seen = torch.cat([seen, LOG_SHARE * cues.to(seen.dtype)], 1)
         x = self.stem(seen)

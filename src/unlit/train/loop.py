@@ -11,7 +11,7 @@ import math
 import sys
 from collections.abc import Mapping
 from contextlib import ExitStack, closing, nullcontext
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, cast
 
@@ -20,7 +20,7 @@ from torch import Tensor, nn
 from torch.nn.parallel import DistributedDataParallel
 
 from unlit.color import linear_to_srgb
-from unlit.config import Config, ConfigError, config_from_json, config_to_json, differences
+from unlit.config import Config, config_to_json
 from unlit.data.batch import Batch
 from unlit.data.dataset import Dataset
 from unlit.data.loader import Loader
@@ -33,7 +33,6 @@ from unlit.train.checkpoint import (
     check_same_tensors,
     latest_checkpoint,
     load_checkpoint,
-    load_weights,
     mark_best,
     save_checkpoint,
     save_weights,
@@ -47,7 +46,8 @@ from unlit.train.learner import Learner
 from unlit.train.objective import TERMS, objective
 from unlit.train.passing import Passing
 from unlit.train.solving import Solver
-from unlit.train.weights import file_of, fitted
+from unlit.train.starting import starting_weights
+from unlit.train.weights import file_of
 
 SMOOTHING = 0.99
 """Of the running mean of the energy, which says which checkpoint is best where there is no validation set."""
@@ -340,12 +340,8 @@ class Run:
     def begin_with(self, weights: Path) -> None:
         """Begin with weights that another run has left."""
         path = file_of(weights)
-        found, card = load_weights(path, self.device)
-        try:
-            fit_here = fitted(path, found, self.learner.network.state_dict())
-        except CheckpointError as error:
-            raise _other_model(path, card, self.config) or error from None
-        self.learner.begin_with(fit_here)
+        expected = self.learner.network.state_dict()
+        self.learner.begin_with(starting_weights(path, expected, self.config, self.device))
         self._say(f"begins with {path}")
 
     def resume(self) -> None:
@@ -389,17 +385,6 @@ class Run:
         journal.say(f"{self.config.recipe}: {count}; step {self.step} of {self.steps} on {self.device}")
         self.journal = journal
         return journal
-
-
-def _other_model(path: Path, card: Mapping[str, str], config: Config) -> CheckpointError | None:
-    """Return by which fields of the config weights are of another network, where their card says so."""
-    try:
-        theirs = config_from_json(card.get("config", ""), path)
-    except ConfigError:
-        return None
-    different = differences(replace(config, model=theirs.model), config)
-    wrong = f"was trained with another network (its and this run's {'; '.join(different)})"
-    return CheckpointError(path, wrong, "set these fields as it has them, or begin without it") if different else None
 
 
 def _plain(value: float) -> float | None:

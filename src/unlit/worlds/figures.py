@@ -38,7 +38,7 @@ def figure(draw: Generator) -> tuple[Builder, Lighting, Camera]:
     b = Builder(draw)
     count = 1 if draw.random() < 0.88 else int(draw.integers(2, 4))
     for k in range(count):
-        _thing(b, np.array([0.0, 0.75 * k - 0.375 * (count - 1), 0.0]) @ turned(0.0).T, alone=count == 1)
+        _thing(b, np.array([0.0, 0.75 * k - 0.375 * (count - 1), 0.0]), alone=count == 1)
     stands = draw.random() < 0.22
     camera, focus, reach = _framed(draw, b, 0.12 if stands else -0.15)
     if stands:
@@ -73,7 +73,7 @@ def _framed(draw: Generator, b: Builder, lowest: float) -> tuple[Camera, Array, 
     side = unit(np.cross([0, 0, 1.0], away))
     up = np.cross(away, side)
     distance, target = 2 * reach / np.tan(view / 2), middle
-    # A nearer camera sees a thing larger, and its near parts larger still: twice corrected is near enough.
+    # A nearer camera sees a thing larger, and its near parts larger still: so it is corrected several times.
     for _ in range(4):
         seen = points - target
         depth = distance - seen @ away
