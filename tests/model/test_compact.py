@@ -7,26 +7,27 @@ from unlit.color import floored_log, srgb_to_linear
 from unlit.model.compact import STRIDE, CompactNet
 from unlit.model.unet import UNet
 
+RICHER = [{}, {"fine": True}, {"cue": True}, {"deep": True}, {"fine": True, "cue": True, "deep": True}]
+"""What the network may have besides."""
+
 
 def images(m: int = 2, h: int = 40, w: int = 56) -> torch.Tensor:
     return torch.rand(m, 3, h, w, generator=torch.Generator().manual_seed(0))
 
 
-@pytest.mark.parametrize("fine", [False, True])
-@pytest.mark.parametrize("cue", [False, True])
-def test_an_untrained_network_splits_every_image_evenly(fine: bool, cue: bool) -> None:
+@pytest.mark.parametrize("richer", RICHER)
+def test_an_untrained_network_splits_every_image_evenly(richer: dict[str, bool]) -> None:
     seen = images()
-    found = CompactNet(width=0.25, gray_shading=True, fine=fine, cue=cue)(seen)
+    found = CompactNet(width=0.25, gray_shading=True, **richer)(seen)
     half = 0.5 * floored_log(srgb_to_linear(seen))
     torch.testing.assert_close(found.log_reflectance, half)
     torch.testing.assert_close(found.log_shading, half.mean(1, keepdim=True))
 
 
-@pytest.mark.parametrize("fine", [False, True])
-@pytest.mark.parametrize("cue", [False, True])
+@pytest.mark.parametrize("richer", RICHER)
 @pytest.mark.parametrize("size", [(1, 1), (31, 33), (32, 64), (70, 5)])
-def test_any_size_comes_back_as_it_was(size: tuple[int, int], fine: bool, cue: bool) -> None:
-    network = CompactNet(width=0.25, fine=fine, cue=cue).eval()
+def test_any_size_comes_back_as_it_was(size: tuple[int, int], richer: dict[str, bool]) -> None:
+    network = CompactNet(width=0.25, **richer).eval()
     found = network(images(1, *size))
     assert found.log_reflectance.shape == (1, 3, *size)
     assert found.log_shading.shape == (1, 1, *size)
@@ -51,16 +52,24 @@ def test_gray_light_has_no_color_and_colored_light_learns_one() -> None:
     assert colored.color_head.weight.grad is not None
 
 
-@pytest.mark.parametrize("fine", [False, True])
-@pytest.mark.parametrize("cue", [False, True])
-def test_every_parameter_gets_a_gradient(fine: bool, cue: bool) -> None:
-    network = CompactNet(width=0.25, fine=fine, cue=cue)
+@pytest.mark.parametrize("richer", RICHER)
+def test_every_parameter_gets_a_gradient(richer: dict[str, bool]) -> None:
+    network = CompactNet(width=0.25, **richer)
     torch.nn.init.normal_(network.head.weight, 0, 0.1)
     found = network(images())
     (found.log_reflectance.sum() + found.log_light.square().sum()).backward()
     for name, parameter in network.named_parameters():
         assert parameter.grad is not None, name
         assert torch.isfinite(parameter.grad).all(), name
+
+
+def test_a_deeper_network_has_two_fifths_more_parameters_and_the_blocks_of_a_plain_one() -> None:
+    plain, deep = (CompactNet(deep=deep).state_dict() for deep in (False, True))
+    assert {name: values.shape for name, values in plain.items()}.items() <= {
+        n: v.shape for n, v in deep.items()
+    }.items()
+    sizes = [sum(values.numel() for values in state.values()) for state in (plain, deep)]
+    assert 1.35 < sizes[1] / sizes[0] < 1.45
 
 
 @pytest.mark.parametrize("shape", [(3, 8, 8), (1, 1, 8, 8), (0, 3, 8, 8)])

@@ -136,7 +136,11 @@ def network_of(settings: ModelSettings) -> UNet | CompactNet:
     """Return an untrained network."""
     if settings.network == "compact":
         return CompactNet(
-            gray_shading=settings.gray_shading, width=settings.width, fine=settings.fine, cue=settings.cue
+            gray_shading=settings.gray_shading,
+            width=settings.width,
+            fine=settings.fine,
+            cue=settings.cue,
+            deep=settings.deep,
         )
     return UNet(gray_shading=settings.gray_shading, width=settings.width, anchored=settings.anchored)
 
