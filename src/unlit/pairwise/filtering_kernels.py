@@ -19,20 +19,17 @@ import triton
 import triton.language as tl
 from torch import Tensor
 
-from unlit.pairwise.bistochastic import Bistochastic, step_factors
+from unlit.pairwise.bistochastic import Bistochastic, expected_rounds, step_factors
 from unlit.pairwise.filtering import Structure, TorchFilter
 
 BLOCK = 256
 """Points or vertices a program handles."""
 
-RUN, RUNS = 8, 64
-"""Points that a lane splats one after another, and lanes of a program."""
+RUN, RUNS = 8, 16
+"""Points that a lane splats one after another, and lanes of a program: one warp, whose lanes need not wait."""
 
-FIXED_BITS = 62
-"""Bits of a fixed-point sum: n values of the largest size must fit."""
-
-FIRST_LOOK = 10
-"""Rounds of the bistochastic scale before the first look, a wait for the device, at how far it is."""
+FIXED_BITS, MOST_BITS = 62, 50
+"""Bits of a fixed-point sum: n values of the largest size must fit; and the most that one value takes (`_whole`)."""
 
 
 @triton.jit
@@ -43,6 +40,12 @@ def _unit(largest, room):
 
 
 @triton.jit
+def _whole(value):
+    """The nearest whole number of a float64 below 2⁵¹ in size: added to 1.5 · 2⁵², it stands in the last bits."""
+    return (value + 6755399441055744.0).to(tl.int64, bitcast=True) - 0x4338000000000000
+
+
+@triton.jit(do_not_specialize=["n", "room"])
 def _splat(
     values, largest, weights, simplex, corners, sums, n, room,
     k: tl.constexpr, width: tl.constexpr, padded: tl.constexpr, run: tl.constexpr, block: tl.constexpr,
@@ -51,28 +54,35 @@ def _splat(
 
     That takes a fraction of the additions in memory, and keeps the many points of one simplex from queuing there.
     """
+    # Additions are relaxed, here as elsewhere: nobody reads the sums before the kernel's end, and Triton's choice puts
+    # a fence before each, and throws the cache away after it.
     channel = tl.program_id(1)
-    first = (tl.program_id(0).to(tl.int64) * block + tl.arange(0, block)) * run
+    start = tl.program_id(0).to(tl.int64) * (block * run)
+    left = tl.minimum(n - start, block * run).to(tl.int32)
+    values += start * k + channel
+    weights += start * width
+    simplex += start
+    sums += channel
+    first = tl.arange(0, block) * run
     color = tl.arange(0, padded)
     real = (color < width)[None, :]
     unit = _unit(largest, room)
-    current = tl.load(simplex + first, first < n, 0).to(tl.int64)
+    current = tl.load(simplex + first, first < left, 0)
     total = tl.zeros([block, padded], tl.int64)
     for i in range(run):
         point = first + i
-        inside = point < n
-        here = tl.load(simplex + point, inside, -1).to(tl.int64)
+        inside = point < left
+        here = tl.load(simplex + point, inside, -1)
+        weight = tl.load(weights + (point * width)[:, None] + color[None, :], inside[:, None] & real, 0.0)
+        value = tl.load(values + point * k, inside, 0.0).to(tl.float64) * unit
         leaves = (here != current)[:, None] & real
-        vertex = tl.load(corners + current[:, None] * width + color[None, :], leaves, 0).to(tl.int64)
-        tl.atomic_add(sums + vertex * k + channel, total, leaves)
-        total = tl.where(leaves, 0, total)
+        vertex = tl.load(corners + current.to(tl.int64)[:, None] * width + color[None, :], leaves, 0)
+        tl.atomic_add(sums + vertex.to(tl.int64) * k, total, leaves, sem="relaxed")
+        total = tl.where(leaves, 0, total) + _whole(weight.to(tl.float64) * value[:, None])
         current = tl.where(inside, here, 0)
-        weight = tl.load(weights + point[:, None] * width + color[None, :], inside[:, None] & real, 0.0).to(tl.float64)
-        value = tl.load(values + point * k + channel, inside, 0.0).to(tl.float64) * unit
-        total += tl.floor(weight * value[:, None] + 0.5).to(tl.int64)
-    last = (first < n)[:, None] & real
-    vertex = tl.load(corners + current[:, None] * width + color[None, :], last, 0).to(tl.int64)
-    tl.atomic_add(sums + vertex * k + channel, total, last)
+    last = (first < left)[:, None] & real
+    vertex = tl.load(corners + current.to(tl.int64)[:, None] * width + color[None, :], last, 0)
+    tl.atomic_add(sums + vertex.to(tl.int64) * k, total, last, sem="relaxed")
 
 
 @triton.jit
@@ -96,7 +106,7 @@ def _blurred_once(values, neighbors, axis, vertex, channel, v, k: tl.constexpr, 
     return _at(values, vertex * k + channel, present, unit, dtype) + 0.5 * (left + right)
 
 
-@triton.jit
+@triton.jit(do_not_specialize=["before_stride", "v", "room"])
 def _blur(
     before, before_stride, after, largest, neighbors, axis, d, v, room,
     k: tl.constexpr, axes: tl.constexpr, block: tl.constexpr,
@@ -133,7 +143,7 @@ def _sliced(blurred, weights, corner, point, inside, v, channel, k: tl.constexpr
     return total
 
 
-@triton.jit
+@triton.jit(do_not_specialize=["n", "v"])
 def _slice(
     blurred, gain, weights, simplex, corners, values, n, v,
     k: tl.constexpr, width: tl.constexpr, block: tl.constexpr,
@@ -146,7 +156,7 @@ def _slice(
     tl.store(values + point * k + channel, total * tl.load(gain), inside)
 
 
-@triton.jit
+@triton.jit(do_not_specialize=["n", "v"])
 def _slice_and_step(
     blurred, gain, weights, simplex, corners, log_scale, step, scale, row_sums, worst, n, v, a, b,
     width: tl.constexpr, block: tl.constexpr,
@@ -160,7 +170,7 @@ def _slice_and_step(
     row_sum = tl.where(inside, filtered * tl.exp(log_now), 1.0)
     residual = -tl.log(row_sum)
     # Floats that are not negative are ordered as their bits are, so an integer maximum finds the largest.
-    tl.atomic_max(worst, tl.max(tl.abs(residual), 0).to(tl.float32).to(tl.int32, bitcast=True))
+    tl.atomic_max(worst, tl.max(tl.abs(residual), 0).to(tl.float32).to(tl.int32, bitcast=True), sem="relaxed")
     change = a * tl.load(step + point, inside, 0.0) + b * residual
     tl.store(row_sums + point, row_sum, inside)
     tl.store(step + point, change, inside)
@@ -208,7 +218,8 @@ class TritonFilter(TorchFilter):
             _slice_and_step[self._over(BLOCK)](
                 blurred, self._gain, *self._on_points, *state, *numbers, width=self._width, block=BLOCK
             )
-            if done >= FIRST_LOOK and float(worst[done - 1].view(torch.float32)) <= 2 * tolerance:
+            # To look how far it is means to wait for the device.
+            if done >= expected_rounds(tolerance) and float(worst[done - 1].view(torch.float32)) <= 2 * tolerance:
                 break
         log_scale -= step  # the row sums are those of the scale before its last step
         return Bistochastic(self._in_callers_order(log_scale.exp_()), self._in_callers_order(row_sums), done)
@@ -221,9 +232,9 @@ class TritonFilter(TorchFilter):
 
     def _blurred(self, values: Tensor, largest: Tensor, sums: Tensor, buffers: Tensor) -> Tensor:
         """Return both orders of the blur (2, v, k) of the splat of sorted values (n, k), none larger than `largest`."""
-        k, d, room = values.shape[1], self._axes - 1, FIXED_BITS - self._n.bit_length()
+        k, d, room = values.shape[1], self._axes - 1, min(FIXED_BITS - self._n.bit_length(), MOST_BITS)
         shape = {"k": k, "width": self._width, "padded": triton.next_power_of_2(self._width), "run": RUN, "block": RUNS}
-        _splat[self._over(RUN * RUNS, k)](values, largest, *self._on_points, sums, self._n, room, **shape)
+        _splat[self._over(RUN * RUNS, k)](values, largest, *self._on_points, sums, self._n, room, num_warps=1, **shape)
         grid = (triton.cdiv(self._v * k, BLOCK), 2)
         before, stride = sums, 0  # both orders start from the same sums
         for turn, axis in enumerate(range(0, self._axes, 2)):

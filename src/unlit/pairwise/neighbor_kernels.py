@@ -135,7 +135,8 @@ def _weigh(
     weight = tl.where(valid, weight * (base + slope * (1 - alike))[:, None], 0.0)
     plane = (rows * columns).to(tl.int64)
     tl.store(weights + start + (number * m + frame)[None, :] * plane + pixel[:, None], weight, own)
-    tl.atomic_add(counts + level * 4 + number, tl.sum(count, 0).to(tl.int64))  # whole numbers: any order will do
+    # Whole numbers: any order will do, and nobody reads them before the end.
+    tl.atomic_add(counts + level * 4 + number, tl.sum(count, 0).to(tl.int64), sem="relaxed")
 
 
 def fits(frames: Tensor) -> bool:

@@ -12,6 +12,7 @@ from dataclasses import dataclass
 import torch
 from torch import Tensor
 
+from unlit.pairwise.bistochastic import TOLERANCE
 from unlit.pairwise.features import pixel_features
 from unlit.pairwise.filtering import has_kernels
 from unlit.pairwise.lattice import PermutohedralLattice
@@ -51,8 +52,13 @@ class Pairwise:
     """By scale, finest first, then by offset; empty where no smoothness is asked for."""
 
 
-def build_pairwise(frames: Tensor, mask: Tensor, settings: PairwiseSettings | None = None) -> Pairwise:
-    """Return the pairs of one sequence: linear `frames` (m, 3, h, w) with `mask` (m, 1, h, w), True = valid."""
+def build_pairwise(
+    frames: Tensor, mask: Tensor, settings: PairwiseSettings | None = None, *, tolerance: float = TOLERANCE
+) -> Pairwise:
+    """Return the pairs of one sequence: linear `frames` (m, 3, h, w) with `mask` (m, 1, h, w), True = valid.
+
+    The row sums of the dense ones are 1 up to twice the `tolerance`.
+    """
     settings = settings or PairwiseSettings()
     if tuple(mask.shape) != (len(frames), 1, *frames.shape[2:]):
         raise ValueError(f"mask must be (m, 1, h, w) for frames of {tuple(frames.shape)}, not {tuple(mask.shape)}")
@@ -61,7 +67,7 @@ def build_pairwise(frames: Tensor, mask: Tensor, settings: PairwiseSettings | No
     near = neighbors_alone(frames, mask, settings, math.hypot(*frames.shape[-2:]))
     if settings.reflectance == "local":
         return near
-    return Pairwise(dense_pairs(frames, mask, settings.scales), None, near.shading)
+    return Pairwise(dense_pairs(frames, mask, settings.scales, tolerance=tolerance), None, near.shading)
 
 
 def neighbors_alone(frames: Tensor, mask: Tensor, settings: PairwiseSettings, diagonal: float) -> Pairwise:
@@ -75,7 +81,12 @@ def neighbors_alone(frames: Tensor, mask: Tensor, settings: PairwiseSettings, di
 
 
 def dense_pairs(
-    frames: Tensor, mask: Tensor, scales: FeatureScales | None = None, sequence: Tensor | None = None
+    frames: Tensor,
+    mask: Tensor,
+    scales: FeatureScales | None = None,
+    sequence: Tensor | None = None,
+    *,
+    tolerance: float = TOLERANCE,
 ) -> DensePairs:
     """Return the pairs among all valid pixels of `frames` (m, 3, h, w).
 
@@ -94,7 +105,7 @@ def dense_pairs(
         group = None if group is None else group[pixels]
     lattice = PermutohedralLattice(features, group)
     del features  # twice the memory of the frames, and not needed for the scale
-    scaled = lattice.bistochastic()
+    scaled = lattice.bistochastic(tolerance=tolerance)
     return DensePairs(lattice, scaled.scale, scaled.row_sums, pixels)
 
 

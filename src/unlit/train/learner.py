@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import math
 from collections.abc import Iterator
 from contextlib import contextmanager
 from typing import cast
@@ -99,10 +98,12 @@ class Learner:
         The device decides for itself: asking it would make it wait.
         """
         train = self.config.train
-        parameters = [p for p in self.network.parameters() if p.grad is not None]
-        norm = nn.utils.clip_grad_norm_(parameters, train.clip or math.inf)
+        norm = nn.utils.get_total_norm([p.grad for p in self.network.parameters() if p.grad is not None])
         bad = (~torch.isfinite(norm)).float()
-        self.optimizer.found_inf = bad  # type: ignore[attr-defined]  # as torch's GradScaler tells a fused optimizer
+        # Clipped by the optimizer, which reads the gradients anyway, and divides them by this.
+        scale = (norm / train.clip).clamp_min(1) if train.clip else None
+        self.optimizer.grad_scale = scale  # type: ignore[attr-defined]  # as torch's GradScaler tells a fused optimizer
+        self.optimizer.found_inf = bad  # type: ignore[attr-defined]  # so too
         self.optimizer.step()
         self.optimizer.zero_grad(set_to_none=not self._keeps_gradients)
         if self._statistics:

@@ -21,6 +21,8 @@ from unlit.train.captured import Captured
 from unlit.train.learner import Learner
 from unlit.train.objective import TERMS, objective
 
+Function = Callable[..., tuple[Tensor, ...]]
+
 MOST_SHAPES = 8
 """So many shapes of batches are captured; a set of more is mostly of others, and each takes its time."""
 
@@ -35,11 +37,20 @@ class Passing:
         self._no_pairs: Pairwise | None = None
         """What stands for pairs where there are none: none are needed, or there is no energy at all."""
         self._pool = torch.cuda.graph_pool_handle() if captures else None
-        if captures:
+        # One pass a step may say itself what the gradients are; several must add theirs.
+        self._sets = list(learner.network.parameters()) if captures and self.config.train.passes == 1 else []
+        if captures and not self._sets:
             learner.keep_gradients()
 
+    def is_captured(self, prepared: Prepared) -> bool:
+        """Return whether all that there is to capture for this batch, which has pairs, is captured already."""
+        return prepared.has_pairs and _key(self._said, [prepared.batch.frames]) in self._known
+
     def run(self, prepared: Prepared) -> Tensor | None:
-        """Add to the gradients; return the terms by the order of `TERMS`, or None where no pixel is valid."""
+        """Find the gradients, and add them to what there is; return the terms by the order of `TERMS`.
+
+        None where no pixel is valid. Where there is one pass a step, no gradients may be left of the last.
+        """
         batch = prepared.batch
         if prepared.is_empty:
             # Nothing to learn from; but all processes must go backward together.
@@ -66,14 +77,14 @@ class Passing:
         )
         return terms
 
-    def _captured(self, function: Callable[..., tuple[Tensor, ...]], inputs: list[Tensor]) -> Captured | None:
+    def _captured(self, function: Function, inputs: list[Tensor]) -> Captured | None:
         """Return the function for inputs of these shapes, or None where nothing is captured, or nothing more."""
         if not self.captures:
             return None
-        key = (function.__name__, *(tuple(given.shape) for given in inputs))
+        key = _key(function, inputs)
         if key not in self._known and len(self._known) < MOST_SHAPES:
             state = list(self.learner.network.buffers())
-            self._known[key] = Captured(function, inputs, state, self._pool)
+            self._known[key] = Captured(function, inputs, state, self._pool, self._sets)
         return self._known.get(key)
 
     def _said(self, frames: Tensor) -> tuple[Tensor, ...]:
@@ -100,6 +111,10 @@ class Passing:
         values = objective(prepared.batch, prepared.pairwise, found, self.config)
         (values["total"] / self.config.train.passes).backward()
         return torch.stack([values[name].detach().float() for name in TERMS])
+
+
+def _key(function: Function, inputs: Sequence[Tensor]) -> tuple[object, ...]:
+    return (function.__name__, *(tuple(given.shape) for given in inputs))
 
 
 def _pictures(truths: Sequence[Truth | None]) -> list[Tensor] | None:
