@@ -133,7 +133,7 @@ def _blur(
 
 
 @triton.jit
-def _sliced(blurred, weights, corner, point, inside, v, channel, k: tl.constexpr, width: tl.constexpr):
+def sliced(blurred, weights, corner, point, inside, v, channel, k: tl.constexpr, width: tl.constexpr):
     """The mean, at the points, of what both orders of the blur left at the vertices."""
     total = tl.zeros_like(point).to(weights.dtype.element_ty)
     for color in tl.static_range(width):
@@ -152,7 +152,7 @@ def _slice(
     inside = point < n
     corner = corners + tl.load(simplex + point, inside, 0).to(tl.int64) * width
     channel = tl.program_id(1)
-    total = _sliced(blurred, weights, corner, point, inside, v, channel, k, width)
+    total = sliced(blurred, weights, corner, point, inside, v, channel, k, width)
     tl.store(values + point * k + channel, total * tl.load(gain), inside)
 
 
@@ -165,7 +165,7 @@ def _slice_and_step(
     point = tl.program_id(0).to(tl.int64) * block + tl.arange(0, block)
     inside = point < n
     corner = corners + tl.load(simplex + point, inside, 0).to(tl.int64) * width
-    filtered = _sliced(blurred, weights, corner, point, inside, v, 0, 1, width) * tl.load(gain)
+    filtered = sliced(blurred, weights, corner, point, inside, v, 0, 1, width) * tl.load(gain)
     log_now = tl.load(log_scale + point, inside, 0.0)
     row_sum = tl.where(inside, filtered * tl.exp(log_now), 1.0)
     residual = -tl.log(row_sum)
@@ -184,22 +184,27 @@ class TritonFilter(TorchFilter):
     def __init__(self, structure: Structure) -> None:
         super().__init__(structure)
         weights = structure.weights
-        self._n, self._width = weights.shape
+        self._n, self.width = weights.shape
         self._axes, _, self._v = structure.neighbors.shape
         self._gain = torch.tensor(self.gain, dtype=weights.dtype, device=weights.device)  # kernels' scalars are float32
         self._order = structure.order
-        self._on_points = (weights[self._order], structure.simplex[self._order], structure.corners)
+        self.on_points = (self._gain, weights[self._order], structure.simplex[self._order], structure.corners)
+        """What slicing takes: the gain of W, and of the sorted points weights and simplices, with their corners."""
 
     def __call__(self, values: Tensor) -> Tensor:
         """Return W values, for values (n, k)."""
         k = values.shape[1]
-        sums, buffers = self._workspace(1, k)
         ordered = values[self._order]
-        blurred = self._blurred(ordered, torch.linalg.vector_norm(values, math.inf), sums[0], buffers)
+        blurred = self.blurred(ordered, torch.linalg.vector_norm(values, math.inf))
         result = torch.empty_like(ordered)
-        shape = {"k": k, "width": self._width, "block": BLOCK}
-        _slice[self._over(BLOCK, k)](blurred, self._gain, *self._on_points, result, self._n, self._v, **shape)
+        shape = {"k": k, "width": self.width, "block": BLOCK}
+        _slice[self._over(BLOCK, k)](blurred, *self.on_points, result, self._n, self._v, **shape)
         return self._in_callers_order(result)
+
+    def blurred(self, values: Tensor, largest: Tensor) -> Tensor:
+        """Return both orders of the blur (2, v, k) of the splat of sorted values (n, k), none larger than `largest`."""
+        sums, buffers = self._workspace(1, values.shape[1])
+        return self._blurred(values, largest, sums[0], buffers)
 
     def bistochastic(self, rounds: int, tolerance: float) -> Bistochastic:
         """Return the scale that makes W bistochastic, as `bistochastic.bistochastic` does, in fewer launches."""
@@ -208,7 +213,7 @@ class TritonFilter(TorchFilter):
         log_scale, step, row_sums = torch.zeros(3, self._n, dtype=self._gain.dtype, device=self._gain.device)
         scale = torch.ones_like(log_scale)
         # N ≤ W_pp^(−½) at the answer, and W_pp is at least gain · 2 Σ weights²; on the way N may be somewhat larger.
-        largest = torch.full_like(self._gain, 16 * math.sqrt(self._width / (2 * self.gain)))
+        largest = torch.full_like(self._gain, 16 * math.sqrt(self.width / (2 * self.gain)))
         worst = torch.zeros(rounds, dtype=torch.int32, device=self._gain.device)
         sums, buffers = self._workspace(rounds, 1)
         for done, (a, b) in enumerate(islice(step_factors(), rounds), start=1):
@@ -216,13 +221,14 @@ class TritonFilter(TorchFilter):
             state = (log_scale, step, scale, row_sums, worst[done - 1 :])
             numbers = (self._n, self._v, a, b)
             _slice_and_step[self._over(BLOCK)](
-                blurred, self._gain, *self._on_points, *state, *numbers, width=self._width, block=BLOCK
+                blurred, *self.on_points, *state, *numbers, width=self.width, block=BLOCK
             )
             # To look how far it is means to wait for the device.
             if done >= expected_rounds(tolerance) and float(worst[done - 1].view(torch.float32)) <= 2 * tolerance:
                 break
         log_scale -= step  # the row sums are those of the scale before its last step
-        return Bistochastic(self._in_callers_order(log_scale.exp_()), self._in_callers_order(row_sums), done)
+        found = (log_scale.exp_(), row_sums)
+        return Bistochastic(self._in_callers_order(found[0]), self._in_callers_order(found[1]), done, found)
 
     def _workspace(self, filterings: int, k: int) -> tuple[Tensor, Tensor]:
         """Return fixed-point sums, zero, for some filterings of k channels, and two buffers (2, v, k) for the blur."""
@@ -231,10 +237,11 @@ class TritonFilter(TorchFilter):
         return sums, torch.empty(2, 2, self._v, k, dtype=dtype, device=device)
 
     def _blurred(self, values: Tensor, largest: Tensor, sums: Tensor, buffers: Tensor) -> Tensor:
-        """Return both orders of the blur (2, v, k) of the splat of sorted values (n, k), none larger than `largest`."""
+        """Do so with memory that is given."""
         k, d, room = values.shape[1], self._axes - 1, min(FIXED_BITS - self._n.bit_length(), MOST_BITS)
-        shape = {"k": k, "width": self._width, "padded": triton.next_power_of_2(self._width), "run": RUN, "block": RUNS}
-        _splat[self._over(RUN * RUNS, k)](values, largest, *self._on_points, sums, self._n, room, num_warps=1, **shape)
+        shape = {"k": k, "width": self.width, "padded": triton.next_power_of_2(self.width), "run": RUN, "block": RUNS}
+        points = self.on_points[1:]
+        _splat[self._over(RUN * RUNS, k)](values, largest, *points, sums, self._n, room, num_warps=1, **shape)
         grid = (triton.cdiv(self._v * k, BLOCK), 2)
         before, stride = sums, 0  # both orders start from the same sums
         for turn, axis in enumerate(range(0, self._axes, 2)):

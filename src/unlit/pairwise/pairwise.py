@@ -8,11 +8,12 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass
+from typing import NamedTuple
 
 import torch
 from torch import Tensor
 
-from unlit.pairwise.bistochastic import TOLERANCE
+from unlit.pairwise.bistochastic import TOLERANCE, Bistochastic
 from unlit.pairwise.features import pixel_features
 from unlit.pairwise.filtering import has_kernels
 from unlit.pairwise.lattice import PermutohedralLattice
@@ -27,6 +28,15 @@ from unlit.pairwise.neighbors import (
 from unlit.pairwise.settings import FeatureScales, PairwiseSettings
 
 
+class SortedPoints(NamedTuple):
+    """The valid pixels sorted by simplex, as the kernels of a CUDA device take them; each (n,)."""
+
+    places: Tensor
+    """In (m, h, w); int32 where that will do, by which divisions are many times as quick."""
+    scale: Tensor
+    row_sums: Tensor
+
+
 @dataclass(frozen=True)
 class DensePairs:
     """Every valid pixel of every frame with every other, weighted by the bistochastic Ŵ = N W N."""
@@ -38,6 +48,8 @@ class DensePairs:
     """(n,) row sums of Ŵ: 1, up to the tolerance of N."""
     pixels: Tensor | None
     """(n,) places of the valid pixels in (m, h, w); None where all are valid."""
+    in_order: SortedPoints | None = None
+    """The same again, sorted; None where no kernel asks for it."""
 
 
 @dataclass(frozen=True)
@@ -106,7 +118,19 @@ def dense_pairs(
     lattice = PermutohedralLattice(features, group)
     del features  # twice the memory of the frames, and not needed for the scale
     scaled = lattice.bistochastic(tolerance=tolerance)
-    return DensePairs(lattice, scaled.scale, scaled.row_sums, pixels)
+    return DensePairs(lattice, scaled.scale, scaled.row_sums, pixels, _sorted(lattice, scaled, pixels, m * h * w))
+
+
+def _sorted(
+    lattice: PermutohedralLattice, scaled: Bistochastic, pixels: Tensor | None, places: int
+) -> SortedPoints | None:
+    """Return what belongs to the points in the order in which they were scaled, where that is not their own."""
+    if scaled.in_order is None:
+        return None
+    order = lattice.structure.order
+    if pixels is not None:
+        order = (pixels.to(torch.int32) if places < 2**31 else pixels)[order]
+    return SortedPoints(order, *scaled.in_order)
 
 
 def _local_pairs(frames: Tensor, mask: Tensor, scales: FeatureScales) -> list[NeighborPairs]:
