@@ -32,6 +32,8 @@ class Learner:
         self.average = _copied(self.network.state_dict()) if train.average else None
         self._averaged = self._floats()
         self._keeps_gradients = False
+        # Ten passes over the frames that compiling makes one.
+        self._seen = torch.compile(_seen, dynamic=True) if train.compile else _seen
         self.optimizer = torch.optim.Adam(
             self.network.parameters(), lr=train.learning_rate, betas=train.betas, weight_decay=train.weight_decay,
             fused=True,
@@ -71,7 +73,7 @@ class Learner:
 
     def decomposed(self, module: nn.Module, frames: Tensor) -> Decomposition:
         """Return what the network says of frames (b, m, 3, h, w)."""
-        images = linear_to_srgb(frames.flatten(0, 1)).contiguous(memory_format=torch.channels_last)
+        images = self._seen(frames)
         # Without a cache of rounded weights: one that was filled while capturing would be read when it is gone.
         with torch.autocast(self.device.type, torch.bfloat16, enabled=self._uses_bfloat16(), cache_enabled=False):
             return cast(Decomposition, module(images))
@@ -131,6 +133,11 @@ class Learner:
             self.network.train()
             if now is not None:
                 self.network.load_state_dict(now)
+
+
+def _seen(frames: Tensor) -> Tensor:
+    """Return what the network is shown of frames (b, m, 3, h, w): (b m, 3, h, w), sRGB-encoded."""
+    return linear_to_srgb(frames.flatten(0, 1)).contiguous(memory_format=torch.channels_last)
 
 
 def network_of(settings: ModelSettings) -> UNet | CompactNet:

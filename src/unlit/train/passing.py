@@ -7,7 +7,6 @@ network alone, since the lattice of a sequence has as many vertices as it has.
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from typing import cast
 
 import torch
 from torch import Tensor, nn
@@ -70,11 +69,10 @@ class Passing:
             captured.backward([torch.ones_like(values[0])])
             return values[1].clone()
         parts = [value.detach().requires_grad_() for value in values]
-        terms = self._backward(prepared, Decomposition(*parts))
-        # Gray light has a color that nothing depends on.
-        captured.backward(
-            [cast(Tensor, p.grad) for p, wanted in zip(parts, captured.has_gradient, strict=True) if wanted]
-        )
+        terms = self._backward(prepared, Decomposition(*parts), idle=False)
+        # Gray light has a color that nothing depends on; and a part may count for nothing.
+        wanted = [part for part, has_gradient in zip(parts, captured.has_gradient, strict=True) if has_gradient]
+        captured.backward([torch.zeros_like(part) if part.grad is None else part.grad for part in wanted])
         return terms
 
     def _captured(self, function: Function, inputs: list[Tensor]) -> Captured | None:
@@ -106,10 +104,11 @@ class Passing:
         values = objective(batch, self._no_pairs, Decomposition(*parts), self.config)
         return torch.stack([values[name].float() for name in TERMS])
 
-    def _backward(self, prepared: Prepared, found: Decomposition) -> Tensor:
-        """Go backward from what a batch is judged by; return the terms."""
-        values = objective(prepared.batch, prepared.pairwise, found, self.config)
-        (values["total"] / self.config.train.passes).backward()
+    def _backward(self, prepared: Prepared, found: Decomposition, *, idle: bool = True) -> Tensor:
+        """Go backward from what a batch is judged by; return the terms. Without `idle` parts may have no gradient."""
+        values = objective(prepared.batch, prepared.pairwise, found, self.config, idle=idle)
+        if values["total"].requires_grad:  # or nothing at all counts
+            (values["total"] / self.config.train.passes).backward()
         return torch.stack([values[name].detach().float() for name in TERMS])
 
 
