@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+import shutil
 from dataclasses import replace
 
 import pytest
@@ -62,3 +63,16 @@ def test_a_gradient_that_is_no_number_changes_nothing(clip: float, wrong: float)
     assert all(torch.equal(s["exp_avg"], m) for s, m in zip(learner.optimizer.state.values(), moments, strict=True))
     given_gradients(learner, 1.0, 2)
     assert not learner.update(2)
+
+
+@pytest.mark.filterwarnings("ignore::DeprecationWarning")  # of torch by its own compiler
+@pytest.mark.skipif(shutil.which("c++") is None, reason="needs a C++ compiler")
+def test_compiled_or_not_the_network_is_shown_the_same() -> None:
+    plain, compiled = (
+        Learner(replace(config(0.0), train=replace(config(0.0).train, compile=c)), CPU) for c in (False, True)
+    )
+    for shape in ((1, 3, 3, 16, 24), (2, 2, 3, 24, 16)):
+        frames = torch.rand(shape, generator=torch.Generator().manual_seed(0))
+        shown, expected = compiled._seen(frames), plain._seen(frames)
+        torch.testing.assert_close(shown, expected, rtol=1e-6, atol=1e-7)
+        assert shown.stride() == expected.stride()

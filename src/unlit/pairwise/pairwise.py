@@ -106,19 +106,29 @@ def dense_pairs(
     pair with those of their own only.
     """
     m, _, h, w = frames.shape
-    features = pixel_features(frames, scales).permute(0, 2, 3, 1).reshape(m * h * w, -1)
     group = None if sequence is None else sequence.repeat_interleave(h * w)
     pixels = None
     if not bool(mask.all()):
         pixels = mask.reshape(-1).nonzero().squeeze(1)
         if not pixels.shape[0]:
             raise ValueError("every pixel of the sequence is masked; there is nothing to compare")
-        features = features[pixels]
         group = None if group is None else group[pixels]
+    features = _point_features(frames, pixels, scales or FeatureScales())
     lattice = PermutohedralLattice(features, group)
     del features  # twice the memory of the frames, and not needed for the scale
     scaled = lattice.bistochastic(tolerance=tolerance)
     return DensePairs(lattice, scaled.scale, scaled.row_sums, pixels, _sorted(lattice, scaled, pixels, m * h * w))
+
+
+def _point_features(frames: Tensor, pixels: Tensor | None, scales: FeatureScales) -> Tensor:
+    """Return the features (n, 5) of the valid pixels."""
+    if frames.is_cuda and has_kernels():
+        from unlit.pairwise import feature_kernels as kernels
+
+        if kernels.fits(frames):
+            return kernels.point_features(frames, pixels, scales)
+    features = pixel_features(frames, scales).permute(0, 2, 3, 1).flatten(0, 2)
+    return features if pixels is None else features[pixels]
 
 
 def _sorted(
