@@ -82,3 +82,12 @@ def test_a_color_that_nobody_was_asked_for_stays() -> None:
     logs = torch.full((3, 256, 384), -1.0)
     logs[0, 1, 1] = 1.0
     assert float(paint_correction(logs)[0, 1, 1].abs()) < 1e-3
+
+
+def test_strong_colors_are_drawn_together_over_larger_differences_than_gray() -> None:
+    two_tones = torch.full((3, 20, 30), -1.0)
+    two_tones[:, :, 15:] -= 0.6
+    red = two_tones + torch.tensor([0.4, -0.8, -0.8])[:, None, None]
+    gray_drawn, red_drawn = (float(paint_correction(logs)[0, 0, 20]) for logs in (two_tones, red))
+    assert gray_drawn < 0.02
+    assert red_drawn > 0.1

@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
+import math
 from itertools import product
 
 import numpy as np
 from numpy.typing import NDArray
 
-from unlit.predict.paint import CHROMATICITY, FLOOR, LIGHTNESS, LIGHTNESS_RANGE
+from unlit.predict.paint import BRIGHT, CHROMATICITY, FLOOR, GRAY, LIGHTNESS_RANGE, SLOPE, WIDEST
 
 Corners = dict[tuple[int, ...], float]
 
@@ -17,7 +18,8 @@ def paint_correction(log_reflectance: NDArray[np.float64]) -> NDArray[np.float64
     h, w = log_reflectance.shape[1:]
     pixels = [log_reflectance[:, y, x] for y in range(h) for x in range(w)]
     lightness = np.array([_lightness(p) for p in pixels])
-    features = np.array([[x / LIGHTNESS, *_chromaticities(p)] for x, p in zip(lightness, pixels, strict=True)])
+    white = sorted(lightness)[math.ceil(BRIGHT * len(lightness)) - 1]
+    features = np.array([_features(p, white) for p in pixels])
     corners = [_corners(f) for f in features - features.min(0)]
     likeness = np.array([[_likeness(one, other) for other in corners] for one in corners])
     found: NDArray[np.float64] = (likeness @ lightness / likeness.sum(1) - lightness).reshape(h, w)
@@ -29,9 +31,15 @@ def _lightness(p: NDArray[np.float64]) -> float:
     return max(low, float(np.log(np.exp(np.minimum(p, high)).mean())))
 
 
+def _features(p: NDArray[np.float64], white: float) -> list[float]:
+    first, second = _chromaticities(p)
+    width = min(GRAY + SLOPE * (first**2 + second**2) ** 0.5, WIDEST)
+    return [(_lightness(p) - white) / width, first / CHROMATICITY, second / CHROMATICITY]
+
+
 def _chromaticities(p: NDArray[np.float64]) -> list[float]:
     r, g, b = (np.log(np.exp(min(c, LIGHTNESS_RANGE[1])) / np.exp(_lightness(p)) + FLOOR) for c in p.tolist())
-    return [float(c) / CHROMATICITY for c in ((r - b) / 2**0.5, (r + b - 2 * g) / 6**0.5)]
+    return [float(c) for c in ((r - b) / 2**0.5, (r + b - 2 * g) / 6**0.5)]
 
 
 def _corners(f: NDArray[np.float64]) -> Corners:

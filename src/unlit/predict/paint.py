@@ -1,7 +1,7 @@
 """A scene has few paints: pixels whose reflectance is nearly the same are taken for one surface and drawn together.
 
 Notation: ρ (3, h, w) is a log-reflectance, ℓ (h, w) its lightness, the log of the mean of its channels; f, three
-numbers for each pixel, are ℓ / σ and two chromaticities over σ'. A pixel's lightness becomes the mean over all pixels
+numbers for each pixel, are ℓ / σ and two chromaticities c over σ'. A pixel's lightness becomes the mean over all pixels
 of the picture, wherever they lie, weighted by how alike they are,
 
     ℓ'_p = Σ_q k(f_p − f_q) ℓ_q / Σ_q k(f_p − f_q),
@@ -10,7 +10,9 @@ one step of mean shift (Comaniciu & Meer 2002). k is nearly a Gaussian of varian
 unit cells in the space of f, to which pixels are added linearly, which is blurred, and from which they read linearly
 (the bilateral grid of Chen et al. 2007, without its places). Light varies over a surface and paint does not, so what
 is left of light in ρ is averaged out over all of the surface; chromaticities tell surfaces apart, since shadows change
-them little.
+them little. The stronger a color, the less likely that another surface has it too, and the more lightness may differ:
+
+    σ = min(σ₀ + s |c|, σ₁),   ℓ being counted from that of the brightest twentieth, so that the scale does not matter.
 
 The chromaticities are those of log (exp(ρ − ℓ) + φ) along two orthonormal axes: where colors are strong one channel is
 dark, and its own log mostly noise.
@@ -26,10 +28,11 @@ import torch
 from torch import Tensor
 from torch.nn.functional import grid_sample
 
-LIGHTNESS = 0.2
-"""σ, of natural logs."""
+GRAY, SLOPE, WIDEST = 0.15, 0.6, 0.45
+"""σ₀, s and σ₁, of natural logs."""
+BRIGHT = 0.95
 CHROMATICITY = 0.03
-"""σ', of the same. Both chosen on rendered scenes for validation (docs/trials-predict.md)."""
+"""σ', of the same. All chosen on rendered scenes for validation (docs/trials-predict.md)."""
 FLOOR = 0.4
 """φ: strong colors are told apart less finely."""
 SHARE = 0.8
@@ -88,8 +91,14 @@ def _features(log_reflectance: Tensor, lightness: Tensor) -> Tensor:
     """Return f (3, h, w), moved so that the smallest of each is the blur's reach."""
     r, g, b = ((log_reflectance.clamp_max(LIGHTNESS_RANGE[1]) - lightness).exp() + FLOOR).log()
     chromaticity = torch.stack([(r - b) / math.sqrt(2), (r + b - 2 * g) / math.sqrt(6)])
-    places = torch.cat([lightness[None] / LIGHTNESS, chromaticity / CHROMATICITY])
+    width = (GRAY + SLOPE * chromaticity.square().sum(0).sqrt()).clamp_max(WIDEST)
+    places = torch.cat([((lightness - _bright(lightness)) / width)[None], chromaticity / CHROMATICITY])
     return places - places.amin((1, 2), keepdim=True) + REACH
+
+
+def _bright(lightness: Tensor) -> Tensor:
+    """Return the lightness that all but the brightest twentieth of pixels have at most."""
+    return lightness.flatten().kthvalue(math.ceil(BRIGHT * lightness.numel())).values
 
 
 def _corners(places: Tensor, size: list[int]) -> Iterator[tuple[Tensor, Tensor]]:
