@@ -15,7 +15,7 @@ from scipy.ndimage import distance_transform_edt
 from torch import Tensor
 from torch.nn.functional import interpolate
 
-from unlit.baselines.registry import BASELINES
+from unlit.baselines.zhao import zhao
 from unlit.color import floored_log, linear_to_srgb
 from unlit.config import Config
 from unlit.data.augment import MIXTURE_MEAN, exposed
@@ -31,8 +31,10 @@ SIZES = (0.75, 1.0, 1.25)
 """At which a picture is looked at, besides as the network was trained."""
 LIGHTS = [f"light{k:02}" for k in range(1, 11)]
 PICTURES = (*LIGHTS, "diffuse", "reflectance", "shading", "mask")
-ZHAO_SHARE = 0.8
-"""Of the logs that are Zhao's, where his result and the network's are averaged. Earlier networks: 0.3 to 0.8 tried."""
+ZHAO_SHARE = 0.75
+"""Of the logs that are Zhao's, where his result and the network's are averaged: 0.6 to 0.8 tried (docs/trials.md)."""
+ZHAO_TEXTURE, ZHAO_PATCH = 0.3, 5
+"""His λ and width of textures there: less weight on larger textures than by his own settings; ten pairs tried."""
 Object = dict[str, NDArray[np.uint16]]
 Network = UNet | CompactNet
 Scores = dict[str, float]
@@ -165,8 +167,8 @@ def with_zhao(log_shading: Logs, item: Object, share: float = ZHAO_SHARE) -> Log
     """Return the log of shading (h, w) averaged with that of Zhao's method, which has `share` of it."""
     image, mask = seen_picture(item)
     valid = mask[0, 0].numpy()
-    zhao = np.log(np.maximum(BASELINES["zhao"](_pixels(image), valid)[1].mean(-1), 1e-6))
-    same_scale = zhao - zhao[valid].mean() + log_shading[valid].mean()
+    theirs = np.log(np.maximum(zhao(_pixels(image), valid, texture=ZHAO_TEXTURE, patch=ZHAO_PATCH)[1], 1e-6))
+    same_scale = theirs - theirs[valid].mean() + log_shading[valid].mean()
     mean: Logs = ((1 - share) * log_shading + share * same_scale).astype(np.float32)
     return mean
 
