@@ -254,16 +254,7 @@ BAD: list[Case] = [
     (SupervisedSettings, "truth_scales", 0),
     *[
         (SupervisedSettings, name, value)
-        for name in (
-            "judgements",
-            "shading_classes",
-            "truth",
-            "truth_gradient",
-            "truth_linear",
-            "truth_pairs",
-            "margin",
-            "edge",
-        )
+        for name in ("judgements", "shading_classes", "truth", "truth_gradient", "truth_linear", "margin", "edge")
         for value in NOT_NEGATIVE
     ],
     *[(FeatureScales, n, v) for n in ("intensity", "chromaticity", "position") for v in (0.0, *NOT_NEGATIVE)],

@@ -129,37 +129,3 @@ def _lost(estimate: Tensor, true: Tensor, valid: Tensor) -> Tensor:
         return estimate.new_zeros(())
     alpha = (e * t).sum() / (e * e).sum()
     return ((alpha * e - t) ** 2).sum()
-
-
-def truth_pairs(
-    log_estimate: Tensor, truth: Tensor, mask: Tensor, margin: float, distances: tuple[int, ...], step: int
-) -> Tensor:
-    """The mean over pairs of a pixel on the grid, or what of it is left of the edge, and one a fixed way off."""
-    known, lost, count = _valid(truth, mask), log_estimate.new_zeros(()), 0
-    m, _, h, w = log_estimate.shape
-    mine, true = (_lightness(logs) for logs in (log_estimate, truth.clamp_min(1e-4).log()))
-    for d in distances:
-        for dy, dx in ((0, d), (d, 0), (d, d), (d, -d)):
-            for i in range(m):
-                for y in range(0, h - dy, step):
-                    for x in range(max(0, -dx), w - max(0, dx), step):
-                        if known[i, y, x] and known[i, y + dy, x + dx]:
-                            g = (mine[i, y + dy, x + dx] - mine[i, y, x]) / margin
-                            t = (true[i, y + dy, x + dx] - true[i, y, x]).item() / margin
-                            lost = lost + _pair_lost(g, t)
-                            count += 1
-    return lost / max(count, 1)
-
-
-def _pair_lost(g: Tensor, t: float) -> Tensor:
-    """Of a difference g of the estimate where t is the truth's, both in margins."""
-    if t > 1:
-        return (min(t, 1.5) - g).clamp_min(0)
-    if t < -1:
-        return (min(-t, 1.5) + g).clamp_min(0)
-    return (g.abs() - max(abs(t), 1 / 1.5)).clamp_min(0)
-
-
-def _lightness(logs: Tensor) -> Tensor:
-    """The log, times 2.2, of the mean of gamma-encoded colors."""
-    return 2.2 * ((logs.exp() ** (1 / 2.2)).mean(1)).log()

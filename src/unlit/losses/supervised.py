@@ -17,8 +17,7 @@ Truth, with d = log estimate − log truth over the n_i valid values (pixels tim
     L_gradient = Σ_scales Σ |d_p − d_q|^k / Σ_i n_i,   q the pixel to the right of p and the one below
 
 λ = 1 does not see a frame's scale (Eigen et al. 2014; CGIntrinsics, with k = 1 and four scales). Direct Intrinsics
-(Narihira et al. 2015) has λ = ½, k = 2 and one scale. The difference in linear light is in `losses/linear_truth.py`,
-that of pairs of pixels in `losses/truth_pairs.py`.
+(Narihira et al. 2015) has λ = ½, k = 2 and one scale. The difference in linear light is in `losses/linear_truth.py`.
 """
 
 from __future__ import annotations
@@ -32,7 +31,6 @@ from torch.nn import functional
 from unlit.color import floored_log
 from unlit.losses.linear_truth import linear_truth_term
 from unlit.losses.supervised_settings import EDGE, MARGIN, TRUTH_SCALES, SupervisedSettings
-from unlit.losses.truth_pairs import truth_pairs_term
 from unlit.model.decomposition import Decomposition
 from unlit.pairwise.neighbors import at_scale, paired
 
@@ -132,8 +130,6 @@ def supervised_terms(
             terms["truth_gradient"] = torch.stack(gradients).sum()
         if settings.truth_linear > 0 and known:
             terms["truth_linear"] = torch.stack([linear_truth_term(*part) for part in known]).sum()
-        if settings.truth_pairs > 0 and targets.reflectance is not None:
-            terms["truth_pairs"] = truth_pairs_term(d.log_reflectance, targets.reflectance, mask, settings.margin)
         total = sum((getattr(settings, name) * term for name, term in terms.items()), d.log_shading.new_zeros(()))
     return {**terms, "total": total}
 

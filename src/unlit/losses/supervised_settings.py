@@ -17,7 +17,7 @@ EDGE = math.log(1.1)
 TRUTH_SCALES = 4
 """Gradients are compared at every pixel, every second, every fourth and every eighth (CGIntrinsics)."""
 
-_WEIGHTS = ("judgements", "shading_classes", "truth", "truth_gradient", "truth_linear", "truth_pairs")
+_WEIGHTS = ("judgements", "shading_classes", "truth", "truth_gradient", "truth_linear")
 
 
 @dataclass(frozen=True)
@@ -38,13 +38,10 @@ class SupervisedSettings:
     truth_linear: float = 0.0
     """Weight of the difference from the truth in linear light, of whole frames and of small windows, each up to a
     scale: logs count most where it is dark, this where it is bright."""
-    truth_pairs: float = 0.0
-    """Weight of whether pairs of pixels, near and far, are told apart or held for equal as their true reflectances
-    are: errors count by their size, not its square, so that the network says what is likelier."""
     direct: bool = False
     """Compare with the truth as Direct Intrinsics does: half of the scale counts, gradients are squared, one size."""
     margin: float = MARGIN
-    """How much darker, in logs, a surface must be where people, or the truth's pairs, said "darker"."""
+    """How much darker, in logs, a surface must be where people said "darker"."""
     edge: float = EDGE
     """How much log shading must change from pixel to pixel where people saw an edge of shading."""
 
@@ -56,11 +53,6 @@ class SupervisedSettings:
             if not (value >= 0 and math.isfinite(value)):
                 what = f"the weight of {name}" if name in _WEIGHTS else name
                 raise ValueError(f"{what} must be finite and not negative, not {value}")
-
-        if self.truth_pairs > 0 and self.margin == 0:
-            raise ValueError(
-                "truth_pairs compares by the margin, which is 0; give a margin, or no weight to truth_pairs"
-            )
 
     @property
     def any(self) -> bool:
