@@ -123,3 +123,15 @@ def test_features_of_other_frames_are_left_to_plain_torch() -> None:
     assert not kernels.fits(torch.zeros(1, 3, 2, 2, dtype=torch.float64))
     assert not kernels.fits(torch.zeros(1, 1, 2, 2))
     assert not kernels.fits(torch.zeros(0, 3, 2, 2))
+
+
+@pytest.mark.parametrize("n", [1, 255, 256, 1000])
+def test_points_are_laid_out_so_that_lanes_read_side_by_side(n: int) -> None:
+    from unlit.pairwise.filtering_kernels import RUN, RUNS, laid_out
+
+    order = torch.arange(n)
+    found = laid_out(order)
+    assert torch.equal(found.sort().values, order)
+    for first in range(0, n - RUN * RUNS + 1, RUN * RUNS):  # a lane's points are one run of the order
+        lanes = found[first : first + RUN * RUNS].reshape(RUN, RUNS).T
+        assert torch.equal(lanes.reshape(-1), order[first : first + RUN * RUNS])

@@ -45,8 +45,8 @@ class Bistochastic(NamedTuple):
     """(n,) the row sums of N W N that were reached: 1 up to twice the tolerance."""
     rounds: int
     """Filterings that it took."""
-    in_order: tuple[Tensor, Tensor] | None = None
-    """Both of them sorted by simplex, where points are kept so."""
+    in_order: tuple[Tensor, Tensor, Tensor] | None = None
+    """The points in the order in which they were scaled, where that is not their own, and both of these in it."""
 
 
 def step_factors() -> Iterator[tuple[float, float]]:

@@ -13,6 +13,7 @@ from __future__ import annotations
 
 import math
 from itertools import islice
+from typing import no_type_check
 
 import torch
 import triton
@@ -25,7 +26,7 @@ from unlit.pairwise.filtering import Structure, TorchFilter
 BLOCK = 256
 """Points or vertices a program handles."""
 
-RUN, RUNS = 8, 16
+RUN, RUNS = 8, 32
 """Points that a lane splats one after another, and lanes of a program: one warp, whose lanes need not wait."""
 
 FIXED_BITS, MOST_BITS = 62, 50
@@ -46,16 +47,17 @@ def _whole(value):
 
 
 @triton.jit(do_not_specialize=["n", "room"])
+@no_type_check  # of tuples that grow
 def _splat(
     values, largest, weights, simplex, corners, sums, n, room,
-    k: tl.constexpr, width: tl.constexpr, padded: tl.constexpr, run: tl.constexpr, block: tl.constexpr,
+    k: tl.constexpr, width: tl.constexpr, run: tl.constexpr, block: tl.constexpr,
 ):  # fmt: skip
-    """Each lane adds up a run of points, sorted by simplex, and hands its sums on where the simplex changes.
+    """Each lane adds up a run of points, `block` apart, and hands its sums on where the simplex changes.
 
     That takes a fraction of the additions in memory, and keeps the many points of one simplex from queuing there.
+    Additions are relaxed, here as elsewhere: nobody reads the sums before the kernel's end, and Triton's own choice
+    puts a fence before each, and throws the cache away after it.
     """
-    # Additions are relaxed, here as elsewhere: nobody reads the sums before the kernel's end, and Triton's choice puts
-    # a fence before each, and throws the cache away after it.
     channel = tl.program_id(1)
     start = tl.program_id(0).to(tl.int64) * (block * run)
     left = tl.minimum(n - start, block * run).to(tl.int32)
@@ -63,26 +65,32 @@ def _splat(
     weights += start * width
     simplex += start
     sums += channel
-    first = tl.arange(0, block) * run
-    color = tl.arange(0, padded)
-    real = (color < width)[None, :]
+    lane = tl.arange(0, block)
     unit = _unit(largest, room)
-    current = tl.load(simplex + first, first < left, 0)
-    total = tl.zeros([block, padded], tl.int64)
+    current = tl.load(simplex + lane, lane < left, 0)
+    totals = ()
+    for _ in tl.static_range(width):
+        totals += (tl.zeros([block], tl.int64),)
     for i in range(run):
-        point = first + i
+        point = i * block + lane
         inside = point < left
         here = tl.load(simplex + point, inside, -1)
-        weight = tl.load(weights + (point * width)[:, None] + color[None, :], inside[:, None] & real, 0.0)
         value = tl.load(values + point * k, inside, 0.0).to(tl.float64) * unit
-        leaves = (here != current)[:, None] & real
-        vertex = tl.load(corners + current.to(tl.int64)[:, None] * width + color[None, :], leaves, 0)
-        tl.atomic_add(sums + vertex.to(tl.int64) * k, total, leaves, sem="relaxed")
-        total = tl.where(leaves, 0, total) + _whole(weight.to(tl.float64) * value[:, None])
+        leaves = here != current
+        corner = corners + current.to(tl.int64) * width
+        following = ()
+        for color in tl.static_range(width):
+            weight = tl.load(weights + point * width + color, inside, 0.0).to(tl.float64)
+            following += (tl.where(leaves, 0, totals[color]) + _whole(weight * value),)
+        for color in tl.static_range(width):
+            vertex = tl.load(corner + color, leaves, 0).to(tl.int64)
+            tl.atomic_add(sums + vertex * k, totals[color], leaves, sem="relaxed")
+        totals = following
         current = tl.where(inside, here, 0)
-    last = (first < left)[:, None] & real
-    vertex = tl.load(corners + current.to(tl.int64)[:, None] * width + color[None, :], last, 0)
-    tl.atomic_add(sums + vertex.to(tl.int64) * k, total, last, sem="relaxed")
+    corner = corners + current.to(tl.int64) * width
+    for color in tl.static_range(width):
+        vertex = tl.load(corner + color, lane < left, 0).to(tl.int64)
+        tl.atomic_add(sums + vertex * k, totals[color], lane < left, sem="relaxed")
 
 
 @triton.jit
@@ -178,8 +186,19 @@ def _slice_and_step(
     tl.store(scale + point, tl.exp(log_now + change), inside)
 
 
+def laid_out(order: Tensor) -> Tensor:
+    """Return the points of `order` (n,) so that the first of all runs come first, then the second of all, and so on.
+
+    So what the lanes of a program read at once lies side by side. A rest that does not fill a program stays as it is:
+    the order is for speed alone.
+    """
+    whole = order.shape[0] // (RUN * RUNS) * (RUN * RUNS)
+    runs = order[:whole].reshape(-1, RUNS, RUN).transpose(1, 2)
+    return torch.cat([runs.reshape(-1), order[whole:]])
+
+
 class TritonFilter(TorchFilter):
-    """W on a CUDA device. Points are kept sorted by simplex; callers see them in their own order."""
+    """W on a CUDA device. Points are kept sorted by simplex, `laid_out`; callers see them in their own order."""
 
     def __init__(self, structure: Structure) -> None:
         super().__init__(structure)
@@ -187,7 +206,7 @@ class TritonFilter(TorchFilter):
         self._n, self.width = weights.shape
         self._axes, _, self._v = structure.neighbors.shape
         self._gain = torch.tensor(self.gain, dtype=weights.dtype, device=weights.device)  # kernels' scalars are float32
-        self._order = structure.order
+        self._order = laid_out(structure.order)
         self.on_points = (self._gain, weights[self._order], structure.simplex[self._order], structure.corners)
         """What slicing takes: the gain of W, and of the sorted points weights and simplices, with their corners."""
 
@@ -227,8 +246,9 @@ class TritonFilter(TorchFilter):
             if done >= expected_rounds(tolerance) and float(worst[done - 1].view(torch.float32)) <= 2 * tolerance:
                 break
         log_scale -= step  # the row sums are those of the scale before its last step
-        found = (log_scale.exp_(), row_sums)
-        return Bistochastic(self._in_callers_order(found[0]), self._in_callers_order(found[1]), done, found)
+        scale = log_scale.exp_()
+        in_order = (self._order, scale, row_sums)
+        return Bistochastic(self._in_callers_order(scale), self._in_callers_order(row_sums), done, in_order)
 
     def _workspace(self, filterings: int, k: int) -> tuple[Tensor, Tensor]:
         """Return fixed-point sums, zero, for some filterings of k channels, and two buffers (2, v, k) for the blur."""
@@ -239,7 +259,7 @@ class TritonFilter(TorchFilter):
     def _blurred(self, values: Tensor, largest: Tensor, sums: Tensor, buffers: Tensor) -> Tensor:
         """Do so with memory that is given."""
         k, d, room = values.shape[1], self._axes - 1, min(FIXED_BITS - self._n.bit_length(), MOST_BITS)
-        shape = {"k": k, "width": self.width, "padded": triton.next_power_of_2(self.width), "run": RUN, "block": RUNS}
+        shape = {"k": k, "width": self.width, "run": RUN, "block": RUNS}
         points = self.on_points[1:]
         _splat[self._over(RUN * RUNS, k)](values, largest, *points, sums, self._n, room, num_warps=1, **shape)
         grid = (triton.cdiv(self._v * k, BLOCK), 2)

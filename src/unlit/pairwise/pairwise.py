@@ -117,7 +117,7 @@ def dense_pairs(
     lattice = PermutohedralLattice(features, group)
     del features  # twice the memory of the frames, and not needed for the scale
     scaled = lattice.bistochastic(tolerance=tolerance)
-    return DensePairs(lattice, scaled.scale, scaled.row_sums, pixels, _sorted(lattice, scaled, pixels, m * h * w))
+    return DensePairs(lattice, scaled.scale, scaled.row_sums, pixels, _sorted(scaled, pixels, m * h * w))
 
 
 def _point_features(frames: Tensor, pixels: Tensor | None, scales: FeatureScales) -> Tensor:
@@ -131,16 +131,14 @@ def _point_features(frames: Tensor, pixels: Tensor | None, scales: FeatureScales
     return features if pixels is None else features[pixels]
 
 
-def _sorted(
-    lattice: PermutohedralLattice, scaled: Bistochastic, pixels: Tensor | None, places: int
-) -> SortedPoints | None:
-    """Return what belongs to the points in the order in which they were scaled, where that is not their own."""
+def _sorted(scaled: Bistochastic, pixels: Tensor | None, places: int) -> SortedPoints | None:
+    """Return the points in the order in which they were scaled, where that is not their own."""
     if scaled.in_order is None:
         return None
-    order = lattice.structure.order
+    order, *rest = scaled.in_order
     if pixels is not None:
         order = (pixels.to(torch.int32) if places < 2**31 else pixels)[order]
-    return SortedPoints(order, *scaled.in_order)
+    return SortedPoints(order, *rest)
 
 
 def _local_pairs(frames: Tensor, mask: Tensor, scales: FeatureScales) -> list[NeighborPairs]:
