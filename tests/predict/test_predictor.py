@@ -20,7 +20,6 @@ from unlit.image_io.icc import srgb_profile
 from unlit.model.decomposition import Decomposition
 from unlit.predict.exact import COLOR_SHARE
 from unlit.predict.network import DEFAULT_WEIGHTS, chosen_device, chosen_precision
-from unlit.predict.paint import SHARE
 from unlit.predict.photo import PhotoDecomposition
 from unlit.predict.predictor import Predictor
 from unlit.predict.source import opened
@@ -281,6 +280,6 @@ def test_the_light_takes_up_most_of_what_paints_are_drawn_together_by(
     image = np.full((32, 32, 3), 0.2, np.float32)
     shadings = []
     for step in (0.0, -1.0):
-        monkeypatch.setattr("unlit.predict.predictor.paint_correction", lambda logs, by=step: by + 0 * logs[:1])
+        monkeypatch.setattr("unlit.predict.predictor.lightness_correction", lambda logs, by=step: by + 0 * logs[:1])
         shadings.append(predictor.decompose(image, encoding="linear").gray_shading)
-    np.testing.assert_allclose(np.log(shadings[1] / shadings[0]), SHARE, atol=1e-3)
+    np.testing.assert_allclose(np.log(shadings[1] / shadings[0]), 1.0, atol=1e-3)

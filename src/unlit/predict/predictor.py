@@ -20,7 +20,7 @@ from unlit.model.decomposition import Decomposition
 from unlit.predict.exact import COLOR_SHARE, SHADING_SHARE, brightness_excess, shading_coefficients
 from unlit.predict.full_size import gray_shading
 from unlit.predict.network import Network, Precision
-from unlit.predict.paint import SHARE, paint_correction
+from unlit.predict.paint import lightness_correction
 from unlit.predict.photo import PhotoDecomposition
 from unlit.predict.scales import merged
 from unlit.predict.small import LARGEST, SIZE, SMALLEST, Small, small_picture
@@ -152,11 +152,11 @@ def _with_plain_color(said: Decomposition, share: float) -> Decomposition:
 
 
 def _with_few_paints(log_image: Tensor, said: Decomposition) -> Decomposition:
-    """Return the same product, pixels of nearly the same reflectance drawn together (`unlit.predict.paint`).
+    """Return the same product, pixels of nearly the same reflectance drawn together, others apart (`predict/paint.py`).
 
     What is nearly the same is seen best in the picture (3, h, w) without the light, which has all of its detail.
     """
-    correction = SHARE * paint_correction(log_image - said.log_light[0])
+    correction = lightness_correction(log_image - said.log_light[0])
     return Decomposition(said.log_reflectance + correction, said.log_shading - correction, said.light_color)
 
 
