@@ -202,6 +202,7 @@ def test_the_network_of_the_package_learns_more_from_anybody_s_frames(data: Path
         "--model.width",
         "1",
         "--model.cue",
+        "--model.deep",
         "--start",
         "default",
         "--train.steps",
