@@ -21,7 +21,7 @@ def logs(h: int = 24, w: int = 36, seed: int = 0) -> torch.Tensor:
     return -3 * torch.rand(3, h, w, generator=torch.Generator().manual_seed(seed))
 
 
-def answer(log_image: torch.Tensor, log_shading: torch.Tensor, missed: float = 0.0) -> Decomposition:
+def answer(log_image: torch.Tensor, log_shading: torch.Tensor, missed: float | torch.Tensor = 0.0) -> Decomposition:
     """The answer of a network that leaves `missed` unexplained everywhere."""
     color = torch.tensor([[0.1, 0.0, -0.1]])
     log_reflectance = log_image - log_shading - color[0, :, None, None] - missed
@@ -53,6 +53,16 @@ def test_an_even_residual_is_shared_as_stated(share: float) -> None:
     log_shading = torch.full((1, 24, 36), -0.5)
     found = applied(shading_coefficients(log_image, answer(log_image, log_shading, missed=0.4), share), log_image)
     torch.testing.assert_close(found, torch.full_like(found, -0.5 + 0.4 * share), atol=2e-4, rtol=0)
+
+
+@pytest.mark.parametrize("size", [(24, 36), (31, 47), (1, 1), (1, 9), (8, 1)])
+def test_a_residual_that_changes_slowly_is_shared_where_it_is(size: tuple[int, int]) -> None:
+    ramp = torch.linspace(-0.5, 0.5, size[1]).expand(1, *size)
+    log_image = torch.full((3, *size), -1.0)
+    said = answer(log_image, torch.zeros(1, *size), missed=ramp)
+    found = applied(shading_coefficients(log_image, said, 0.5), log_image)
+    torch.testing.assert_close(found[..., 5:-5], 0.5 * ramp[..., 5:-5], atol=5e-3, rtol=0)
+    assert float(found.mean()) == pytest.approx(float(0.5 * ramp.mean()), abs=5e-3)  # the edges, too
 
 
 def test_texture_that_the_network_has_not_drawn_is_reflectance() -> None:

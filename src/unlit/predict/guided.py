@@ -30,8 +30,7 @@ def linear_coefficients(guide: Tensor, target: Tensor, radius: int = RADIUS, rid
     center = guide.mean((1, 2), keepdim=True)
     g, t = (guide - center)[None], target[None]
     mean_g, mean_t = window_mean(g, radius), window_mean(t, radius)
-    rows, columns = (0, 0, 0, 1, 1, 2), (0, 1, 2, 1, 2, 2)
-    variances = window_mean(g[:, rows] * g[:, columns], radius) - mean_g[:, rows] * mean_g[:, columns]
+    variances = window_mean(_products(g), radius) - _products(mean_g)
     covariances = window_mean(g * t, radius) - mean_g * mean_t
     a = _solved(variances, covariances, ridge)
     b = mean_t - (a * mean_g).sum(1, keepdim=True)
@@ -60,8 +59,14 @@ def window_mean(values: Tensor, radius: int) -> Tensor:
             sums.narrow(axis, shift, n - shift).add_(values.narrow(axis, 0, n - shift))
         place = torch.arange(n, device=values.device)
         count = (place + radius + 1).clamp_max(n) - (place - radius).clamp_min(0)
-        values = sums / count.to(values.dtype).reshape(-1, *[1] * (-1 - axis))
+        values = sums.mul_(count.to(values.dtype).reciprocal().reshape(-1, *[1] * (-1 - axis)))
     return values
+
+
+def _products(colors: Tensor) -> Tensor:
+    """Return the products of colors (1, 3, h, w) with one another: rr rg rb gg gb bb."""
+    r, g, b = colors[0]
+    return torch.stack([r * r, r * g, r * b, g * g, g * b, b * b])[None]
 
 
 def _solved(variances: Tensor, covariances: Tensor, ridge: float) -> Tensor:

@@ -69,9 +69,9 @@ def paint_correction(log_reflectance: Tensor) -> Tensor:
     Of a picture of more than `MANY` pixels every other one in both directions is asked, which changes little.
     """
     lightness = _lightness(log_reflectance)
-    places = _features(log_reflectance, lightness)
-    size = [int(n) + 2 + REACH for n in places.amax((1, 2)).floor()]
     step = 2 if lightness.numel() > MANY else 1
+    places = _features(log_reflectance, lightness, _bright(lightness[::step, ::step]))
+    size = [int(n) + 2 + REACH for n in places.amax((1, 2)).floor()]
     asked, values = places[:, ::step, ::step].flatten(1), lightness[::step, ::step].flatten()
     # Summed in float64: a million equal shares of one cell, rounded as they are added, would be wrong by hundredths.
     counts, sums = (values.new_zeros(math.prod(size), dtype=torch.float64) for _ in range(2))
@@ -99,12 +99,12 @@ def _lightness(log_reflectance: Tensor) -> Tensor:
     return log_reflectance.clamp_max(high).exp().mean(0).clamp_min(math.exp(low)).log()
 
 
-def _features(log_reflectance: Tensor, lightness: Tensor) -> Tensor:
+def _features(log_reflectance: Tensor, lightness: Tensor, bright: Tensor) -> Tensor:
     """Return f (3, h, w), moved so that the smallest of each is the blur's reach."""
     r, g, b = ((log_reflectance.clamp_max(LIGHTNESS_RANGE[1]) - lightness).exp() + FLOOR).log()
     chromaticity = torch.stack([(r - b) / math.sqrt(2), (r + b - 2 * g) / math.sqrt(6)])
     width = (GRAY + SLOPE * chromaticity.square().sum(0).sqrt()).clamp_max(WIDEST)
-    places = torch.cat([((lightness - _bright(lightness)) / width)[None], chromaticity / CHROMATICITY])
+    places = torch.cat([((lightness - bright) / width)[None], chromaticity / CHROMATICITY])
     return places - places.amin((1, 2), keepdim=True) + REACH
 
 
