@@ -34,7 +34,7 @@ PICTURES = (*LIGHTS, "diffuse", "reflectance", "shading", "mask")
 ZHAO_SHARE = 0.75
 """Of the logs that are Zhao's, where his result and the network's are averaged: 0.6 to 0.8 tried (docs/trials.md)."""
 ZHAO_TEXTURE, ZHAO_PATCH = 0.3, 5
-"""His λ and width of textures there: less weight on larger textures than by his own settings; ten pairs tried."""
+"""His λ and width of textures there: less weight on larger textures than by his own; eighteen settings tried."""
 Object = dict[str, NDArray[np.uint16]]
 Network = UNet | CompactNet
 Scores = dict[str, float]

@@ -112,8 +112,8 @@ def default() -> Config:
 
     One H200: 31 ms a step; 4,000 scenes take two minutes by thirteen processes that render. The network of the package
     was trained so for 27,010 steps, at a rate of 1.5e-3, from the weights of the one before it, which had seen 4,000
-    other scenes; docs/training.md has its scores. It is no better on scenes that it was trained on than on others:
-    more steps, or a larger network, would help more than more scenes.
+    other scenes; docs/training.md has its scores. That one was no better on scenes that it was trained on than on
+    others, so more steps and a larger network were tried, not more scenes.
     """
     return Config(
         recipe="default",

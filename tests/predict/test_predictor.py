@@ -273,9 +273,7 @@ def test_part_of_the_light_s_color_is_given_back_to_the_surface(tmp_path: Path) 
     np.testing.assert_allclose(raw.shading, said.log_light.exp()[0].permute(1, 2, 0).numpy(), rtol=1e-4)
 
 
-def test_the_light_takes_up_most_of_what_paints_are_drawn_together_by(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_the_light_takes_up_what_lightness_is_corrected_by(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     predictor = Predictor(write_weights(tmp_path / "weights.safetensors"), device="cpu", share=0.0)
     image = np.full((32, 32, 3), 0.2, np.float32)
     shadings = []
