@@ -3,8 +3,9 @@
 python benchmarks/train_step.py [--device cuda] [--compile] [--json FILE]
 
 The step is the `release` recipe's, as `unlit train` takes it: augmentation, pairs, energy, gradients, Adam. The network
-alone runs forward and backward on the same frames, in the same precision. The schedule is the paper's, 5,088 steps; its
-time is the median step's times that number.
+alone runs forward and backward on the same frames, in the same precision; on a GPU also captured, as in the step, which
+saves it the time of launching. The schedule is the paper's, 5,088 steps; its time is the median step's times that
+number.
 """
 
 from __future__ import annotations
@@ -17,7 +18,7 @@ from typing import Any, cast
 
 import torch
 import tyro
-from torch import nn
+from torch import Tensor, nn
 
 from _measure import Timing, report, timed, timing_row
 from _scene import frames as scene
@@ -26,8 +27,10 @@ from unlit.config import Config
 from unlit.data.dataset import Dataset, dataset_of
 from unlit.data.sequence import Sequence
 from unlit.losses.batch import batch_energy, batch_pairwise
+from unlit.pairwise.pairwise import Pairwise
 from unlit.recipes import release
-from unlit.train.ahead import Ahead
+from unlit.train.ahead import TOLERANCE, Ahead
+from unlit.train.captured import Captured
 from unlit.train.distributed import Team
 from unlit.train.interruption import repeatable
 from unlit.train.loop import Run
@@ -39,6 +42,9 @@ SCHEDULE = 5088
 
 BLOCK = 8
 """Steps that are timed together."""
+
+SHARES = {"network alone": "share_of_network", "captured network alone": "share_of_captured_network"}
+"""What a step says of the rows before it: the share of its time that they would take."""
 
 WARM_UP = 4
 """Calls before anything is timed: kernels are compiled and ways of computing chosen at the first."""
@@ -66,7 +72,10 @@ def whole_step(run: Run, module: nn.Module) -> Callable[[], None]:
 
     def step() -> None:
         run.learner.set_rate(run.step, run.steps)
-        passing.run(ahead.take())
+        prepared = ahead.take()
+        if passing.is_captured(prepared):
+            ahead.start()
+        passing.run(prepared)
         ahead.start()
         run.learner.update(run.step)
         run.step += 1
@@ -86,11 +95,35 @@ def network_alone(run: Run, module: nn.Module) -> Callable[[], None]:
     return alone
 
 
+def network_captured(run: Run, module: nn.Module) -> Callable[[], None]:
+    """Return what runs the same network on the same frames, captured as in the step."""
+    frames = next(run.loader.batches(0, 1, 1)).frames
+    network = run.learner.network
+
+    def said(given: Tensor) -> tuple[Tensor, ...]:
+        found = run.learner.decomposed(module, given)
+        return found.log_reflectance, found.log_shading, found.light_color
+
+    captured = Captured(said, [frames], list(network.buffers()), parameters=list(network.parameters()))
+    values = zip(captured.forward([frames]), captured.has_gradient, strict=True)
+    gradients = [torch.full_like(value, 1e-6) for value, wanted in values if wanted]
+
+    def alone() -> None:
+        captured.forward([frames])
+        captured.backward(gradients)
+
+    return alone
+
+
 def parts(run: Run) -> dict[str, Callable[[], Any]]:
     """Return the other parts of a step, each on its own."""
     batches = run.loader.batches(0, 1, 1)
     batch = next(batches)
-    pairs = batch_pairwise(batch.frames, batch.mask, run.config.energy)
+
+    def pairs_of_batch() -> Pairwise:
+        return batch_pairwise(batch.frames, batch.mask, run.config.energy, tolerance=TOLERANCE)
+
+    pairs = pairs_of_batch()
     with torch.no_grad():
         found = run.learner.network(linear_to_srgb(batch.frames.flatten(0, 1)))
     leaves = replace(
@@ -101,7 +134,7 @@ def parts(run: Run) -> dict[str, Callable[[], Any]]:
     )
     return {
         "augmentation": lambda: next(batches),
-        "pairs": lambda: batch_pairwise(batch.frames, batch.mask, run.config.energy),
+        "pairs": pairs_of_batch,
         "energy": lambda: batch_energy(batch.frames, batch.mask, leaves, pairs, run.config.energy).total.backward(),
     }
 
@@ -115,6 +148,15 @@ def rate_of(step: Callable[[], None], device: torch.device, calls: int) -> Timin
 
     several = timed(block, device, max(5, calls // BLOCK), warm_up=2)
     return Timing(several.median_ms / BLOCK, several.spread_ms / BLOCK, BLOCK * several.calls)
+
+
+def networks_alone(run: Run, module: nn.Module, calls: int) -> dict[str, Timing]:
+    """Return what the network takes alone, and on a GPU what it takes captured."""
+    found = {"network alone": timed(network_alone(run, module), run.device, calls, warm_up=WARM_UP)}
+    if run.captures:
+        found["captured network alone"] = rate_of(network_captured(run, module), run.device, calls)
+        run.learner.optimizer.zero_grad()
+    return found
 
 
 def main(
@@ -146,11 +188,12 @@ def main(
     for kind, chosen in kinds:
         with repeatable(chosen.train.deterministic):
             run, module = prepared_run(chosen, dataset, where)
-            alone = timed(network_alone(run, module), where, calls, warm_up=WARM_UP)
-            row(f"network alone{kind}", alone)
+            networks = networks_alone(run, module, calls)
+            for name, timing in networks.items():
+                row(f"{name}{kind}", timing)
             step = rate_of(whole_step(run, module), where, calls)
-            minutes = step.median_ms * SCHEDULE / 60000
-            row(f"whole step{kind}", step, share_of_network=alone.median_ms / step.median_ms, schedule_minutes=minutes)
+            shares = {SHARES[name]: timing.median_ms / step.median_ms for name, timing in networks.items()}
+            row(f"whole step{kind}", step, **shares, schedule_minutes=step.median_ms * SCHEDULE / 60000)
             if not kind:
                 for name, call in parts(run).items():
                     row(name, timed(call, where, calls))

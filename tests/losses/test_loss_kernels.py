@@ -12,11 +12,13 @@ from torch import Tensor
 
 from unlit.losses.all_pairs import all_pairs_sq_distance, plain_all_pairs_sq_distance
 from unlit.losses.energy import energy
+from unlit.losses.reflectance import dense_reflectance_term, plain_dense_reflectance_term
 from unlit.losses.shading import plain_shading_term, shading_term
 from unlit.model.decomposition import Decomposition
 from unlit.pairwise.filtering import has_kernels
+from unlit.pairwise.lattice import PermutohedralLattice
 from unlit.pairwise.neighbors import OFFSETS, PackedPairs, sizes_at_scales
-from unlit.pairwise.pairwise import build_pairwise
+from unlit.pairwise.pairwise import DensePairs, build_pairwise, dense_pairs
 
 INTERPRETED = os.environ.get("TRITON_INTERPRET") == "1"
 DEVICE = "cpu" if INTERPRETED else "cuda"
@@ -189,6 +191,7 @@ class TestAllPairs:
         from unlit.losses import all_pairs_kernels as kernels
 
         x, _, p, _ = case()
+        assert kernels.value_and_gradients(x, x, p, p, True, True)[1] is None  # one gradient does for both
         mine = gradients(lambda x: kernels.all_pairs_sq_distance(x, x, p, p), x)
         assert_close(mine, gradients(lambda x: plain_all_pairs_sq_distance(x, x, p.double(), p.double()), x.double()))
         mine = second(lambda x: kernels.all_pairs_sq_distance(x, x, p, p), x)
@@ -272,3 +275,78 @@ def test_the_energy_of_a_sequence_on_a_gpu_is_that_on_a_cpu(m: int) -> None:
         values = (terms.reconstruction, terms.consistency, terms.shading, terms.total)
         results.append(tuple(t.detach().cpu() for t in (*values, *torch.autograd.grad(terms.total, inputs))))
     assert_close(results[1], results[0], 1e-4)
+
+
+def dense(m: int, h: int, w: int, masked: float, monkeypatch: pytest.MonkeyPatch) -> DensePairs:
+    """The pairs of frames that are much alike, by kernels also where these are interpreted."""
+    from unlit.pairwise.filtering_kernels import TritonFilter
+
+    mask = (random(m, 1, h, w, seed=3) > torch.distributions.Normal(0, 1).icdf(torch.tensor(masked))).to(DEVICE)
+    with monkeypatch.context() as patch:
+        patch.setattr("unlit.pairwise.lattice.best_filter", TritonFilter)
+        return dense_pairs(torch.where(mask, 0.4 + 0.01 * random(m, 3, h, w, seed=4), 0), mask, tolerance=1e-2)
+
+
+class TestDenseReflectance:
+    @pytest.mark.parametrize("layout", ["frames", "channels last", "strided"])
+    @pytest.mark.parametrize(("m", "h", "w"), [(1, 1, 1), (2, 9, 1), (1, 1, 7), (3, 11, 14)])
+    @pytest.mark.parametrize("masked", [0.0, 0.3])
+    def test_value_and_gradient_equal_plain_torch(
+        self, m: int, h: int, w: int, layout: str, masked: float, monkeypatch: pytest.MonkeyPatch
+    ) -> None:
+        from unlit.losses import reflectance_kernels as kernels
+
+        if m * h * w < 10 and masked:
+            pytest.skip("nothing may be left")
+        pairs = dense(m, h, w, masked, monkeypatch)
+        r = random(m, 3, h, w, seed=5) - 4
+        r = r.contiguous(memory_format=torch.channels_last) if layout == "channels last" else r
+        r = random(m, 3, h, 2 * w, seed=5)[..., ::2] if layout == "strided" else r
+        assert kernels.fits(pairs, r)
+        mine = gradients(lambda t: kernels.dense_reflectance_term(pairs, t), r)
+        assert_close(mine, gradients(lambda t: plain_dense_reflectance_term(pairs, t), r), 2e-5)
+
+    def test_second_derivatives_equal_plain_torch(self, monkeypatch: pytest.MonkeyPatch) -> None:
+        from unlit.losses import reflectance_kernels as kernels
+
+        pairs, r = dense(2, 5, 6, 0.3, monkeypatch), random(2, 3, 5, 6)
+        mine = second(lambda t: kernels.dense_reflectance_term(pairs, t), r)
+        assert_close(mine, second(lambda t: plain_dense_reflectance_term(pairs, t), r), 1e-4)
+
+    def test_even_reflectance_costs_nothing_and_masked_pixels_do_not_matter(
+        self, monkeypatch: pytest.MonkeyPatch
+    ) -> None:
+        from unlit.losses import reflectance_kernels as kernels
+
+        pairs, r = dense(2, 9, 10, 0.4, monkeypatch), torch.full((2, 3, 9, 10), -3.0, device=DEVICE)
+        assert pairs.pixels is not None
+        outside = (
+            torch.ones(180, dtype=torch.bool, device=DEVICE).index_fill(0, pairs.pixels, False).reshape(2, 1, 9, 10)
+        )
+        value, gradient = gradients(
+            lambda t: kernels.dense_reflectance_term(pairs, t), torch.where(outside, torch.nan, r)
+        )
+        assert float(value) < 1e-10
+        assert float(gradient.abs().max()) < 1e-6
+        assert not gradient[outside.expand_as(gradient)].any()
+
+    def test_pairs_of_another_kind_are_left_to_plain_torch(self, monkeypatch: pytest.MonkeyPatch) -> None:
+        from unlit.losses import reflectance_kernels as kernels
+
+        pairs, r = dense(2, 5, 6, 0.0, monkeypatch), random(2, 3, 5, 6)
+        assert not kernels.fits(pairs, r.double())
+        assert not kernels.fits(pairs, r[0])
+        lattice = PermutohedralLattice(random(60, 5).abs())
+        plain = DensePairs(lattice, pairs.scale, pairs.row_sums, None)
+        assert not kernels.fits(plain, r)
+
+    @needs_cuda
+    def test_the_term_on_a_gpu_is_the_kernels(self, monkeypatch: pytest.MonkeyPatch) -> None:
+        from unlit.losses import reflectance_kernels as kernels
+
+        pairs, r = dense(3, 32, 40, 0.2, monkeypatch), random(3, 3, 32, 40)
+        called = Mock(wraps=kernels.dense_reflectance_term)
+        monkeypatch.setattr(kernels, "dense_reflectance_term", called)
+        first, again = (gradients(lambda t: dense_reflectance_term(pairs, t), r) for _ in range(2))
+        assert called.call_count == 2
+        assert all(torch.equal(a, b) for a, b in zip(first, again, strict=True))

@@ -7,7 +7,7 @@ import torch
 from torch import Tensor
 
 from tests.reference import pairs as reference
-from unlit.pairwise.bistochastic import ROUNDS, TOLERANCE, bistochastic, step_factors
+from unlit.pairwise.bistochastic import ROUNDS, TOLERANCE, bistochastic, expected_rounds, step_factors
 from unlit.pairwise.lattice import PermutohedralLattice
 
 
@@ -47,6 +47,19 @@ def test_the_scale_is_the_fixed_point_of_the_usual_iteration(kind: str, seed: in
     torch.testing.assert_close(scale, expected, rtol=5 * TOLERANCE, atol=0)
     exact = bistochastic(w.mv, torch.ones_like(w[0]), rounds=100, tolerance=1e-14).scale
     torch.testing.assert_close(exact, expected, rtol=1e-12, atol=0)
+
+
+@pytest.mark.parametrize("tolerance", [1e-2, 1e-3, TOLERANCE])
+def test_it_takes_about_as_many_rounds_as_expected(tolerance: float) -> None:
+    g = torch.Generator().manual_seed(0)
+    lattice = PermutohedralLattice(6 * torch.rand(4000, 5, generator=g) ** 2)
+    assert abs(lattice.bistochastic(tolerance=tolerance).rounds - expected_rounds(tolerance)) <= 2
+
+
+def test_more_rounds_are_expected_of_a_smaller_tolerance_and_never_none() -> None:
+    expected = [expected_rounds(tolerance) for tolerance in (10.0, 1.0, 1e-2, 1e-4, 1e-6, 0.0)]
+    assert expected == sorted(expected)
+    assert expected[0] >= 1
 
 
 @pytest.mark.parametrize("seed", range(3))

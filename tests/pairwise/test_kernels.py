@@ -9,9 +9,11 @@ import torch
 
 from unlit.pairwise import construction
 from unlit.pairwise.bistochastic import ROUNDS, TOLERANCE
+from unlit.pairwise.features import pixel_features
 from unlit.pairwise.filtering import TorchFilter, has_kernels
 from unlit.pairwise.lattice import PermutohedralLattice
 from unlit.pairwise.packing import Packing, distinct
+from unlit.pairwise.settings import FeatureScales
 
 INTERPRETED = os.environ.get("TRITON_INTERPRET") == "1"
 DEVICE = "cpu" if INTERPRETED else "cuda"
@@ -98,3 +100,38 @@ def test_corners_of_simplices_are_those_of_plain_torch(d: int) -> None:
     steps = vertices.steps(construction._axis_steps(d))
     fast = kernels.corners(simplices.to(DEVICE), packing, steps.to(DEVICE), vertices)
     assert torch.equal(fast.cpu(), construction._corners(simplices, packing, steps, vertices))
+
+
+@pytest.mark.parametrize("masked", [False, True])
+@pytest.mark.parametrize(("m", "h", "w"), [(1, 1, 1), (2, 7, 1), (1, 1, 9), (3, 12, 17)])
+def test_features_of_pixels_are_those_of_plain_torch(m: int, h: int, w: int, masked: bool) -> None:
+    from unlit.pairwise import feature_kernels as kernels
+
+    frames = torch.rand(m, 3, h, w, generator=torch.Generator().manual_seed(0)).sub_(0.1).to(DEVICE)  # some below zero
+    frames[0, :, 0, 0] = 0  # black has no color
+    scales = FeatureScales(0.2, 0.05, 0.3)
+    pixels = torch.arange(0, m * h * w, 3, device=DEVICE) if masked else None
+    expected = pixel_features(frames, scales).permute(0, 2, 3, 1).reshape(-1, 5)
+    assert kernels.fits(frames)
+    found = kernels.point_features(frames, pixels, scales)
+    torch.testing.assert_close(found, expected if pixels is None else expected[pixels], rtol=1e-6, atol=1e-6)
+
+
+def test_features_of_other_frames_are_left_to_plain_torch() -> None:
+    from unlit.pairwise import feature_kernels as kernels
+
+    assert not kernels.fits(torch.zeros(1, 3, 2, 2, dtype=torch.float64))
+    assert not kernels.fits(torch.zeros(1, 1, 2, 2))
+    assert not kernels.fits(torch.zeros(0, 3, 2, 2))
+
+
+@pytest.mark.parametrize("n", [1, 255, 256, 1000])
+def test_points_are_laid_out_so_that_lanes_read_side_by_side(n: int) -> None:
+    from unlit.pairwise.filtering_kernels import RUN, RUNS, laid_out
+
+    order = torch.arange(n)
+    found = laid_out(order)
+    assert torch.equal(found.sort().values, order)
+    for first in range(0, n - RUN * RUNS + 1, RUN * RUNS):  # a lane's points are one run of the order
+        lanes = found[first : first + RUN * RUNS].reshape(RUN, RUNS).T
+        assert torch.equal(lanes.reshape(-1), order[first : first + RUN * RUNS])

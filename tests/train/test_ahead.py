@@ -10,11 +10,12 @@ import torch
 from tests.train.world import tiny_sequence
 from unlit.data.batch import Batch
 from unlit.losses.batch import batch_energy, batch_pairwise
+from unlit.losses.reflectance import dense_reflectance_term
 from unlit.losses.settings import EnergySettings
 from unlit.model.decomposition import Decomposition
 from unlit.pairwise.pairwise import Pairwise
 from unlit.pairwise.settings import PairwiseSettings
-from unlit.train.ahead import Ahead
+from unlit.train.ahead import TOLERANCE, Ahead
 
 CPU = torch.device("cpu")
 SETTINGS = EnergySettings()
@@ -46,8 +47,23 @@ def test_batches_come_in_order_each_with_its_own_pairs() -> None:
         assert not prepared.is_empty
         assert prepared.pairwise is not None
         assert terms(expected, prepared.pairwise) == pytest.approx(
-            terms(expected, batch_pairwise(expected.frames, expected.mask, SETTINGS)), rel=1e-6
+            terms(expected, batch_pairwise(expected.frames, expected.mask, SETTINGS, tolerance=TOLERANCE)), rel=1e-6
         )
+
+
+def test_pairs_that_are_rough_enough_for_training_hardly_change_the_energy_or_its_slope() -> None:
+    given, found = batch(5), []
+    for tolerance in (TOLERANCE, 1e-8):
+        pairs = batch_pairwise(given.frames, given.mask, SETTINGS, tolerance=tolerance)
+        log_reflectance = given.frames.flatten(0, 1).clamp_min(1e-3).log().requires_grad_()
+        assert pairs.dense is not None
+        term = dense_reflectance_term(pairs.dense, log_reflectance)
+        (slope,) = torch.autograd.grad(term, log_reflectance)
+        found.append((float(term.detach()), slope, pairs.dense.row_sums))
+    (rough, rough_slope, row_sums), (exact, slope, _) = found
+    assert 1e-4 < float((row_sums - 1).abs().max()) < 2.5 * TOLERANCE  # it is rough, and not too rough
+    assert rough == pytest.approx(exact, rel=1e-3)
+    assert float((rough_slope - slope).norm() / slope.norm()) < 2e-3
 
 
 def test_starting_is_not_needed_and_does_not_lose_a_batch() -> None:
@@ -73,6 +89,7 @@ def test_starting_reads_one_batch_ahead_and_no_more() -> None:
     assert read == []
     ahead.take()
     assert read == [0]
+    ahead.start()
     ahead.start()
     assert read == [0, 1]
     ahead.take()

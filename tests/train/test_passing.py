@@ -42,8 +42,10 @@ class Replayed:
         inputs: Sequence[Tensor],
         state: Sequence[Tensor],
         pool: object = None,
+        parameters: Sequence[Tensor] = (),
     ) -> None:
         self.function, self.shapes = function, [given.shape for given in inputs]
+        self.parameters = parameters
         before = [values.clone() for values in state]
         self.has_gradient = [values.requires_grad for values in function(*inputs)]
         for values, old in zip(state, before, strict=True):
@@ -56,12 +58,14 @@ class Replayed:
         return tuple(values.detach() for values in self.outputs)
 
     def backward(self, gradients: Sequence[Tensor]) -> None:
+        for parameter in self.parameters:
+            parameter.grad = None
         torch.autograd.backward([v for v in self.outputs if v.requires_grad], list(gradients))
 
 
 def config_of(kind: str) -> Config:
-    config = replace(smoke(), train=replace(smoke().train, steps=6, passes=2))
-    if kind == "energy":
+    config = replace(smoke(), train=replace(smoke().train, steps=6, passes=1 if kind == "one pass" else 2))
+    if kind in ("energy", "one pass"):
         return config
     if kind == "gray light":  # of which nothing flows back through the color
         energy = replace(config.energy, colored_light=False)
@@ -110,6 +114,54 @@ def test_what_is_captured_gives_the_same_terms_and_gradients(
     Replayed.made = 0
     assert_same(config_of(kind), tmp_path, "cpu")
     assert Replayed.made == 1  # four batches of one shape
+
+
+def step_by_step(run: Run, batches: list[Prepared], *, captures: bool) -> list[list[Tensor]]:
+    """Return the gradients of each batch alone."""
+    passing, found = Passing(run.learner, run.learner.network, captures=captures), []
+    for batch in batches:
+        passing.run(batch)
+        found.append([p.grad.clone() for p in run.learner.network.parameters() if p.grad is not None])
+        run.learner.optimizer.zero_grad()
+    return found
+
+
+def assert_steps_are_the_same(config: Config, folder: Path, device: str) -> None:
+    """Also where shapes take turns, each of which has gradients of its own."""
+    (one, batches), (other, _) = (prepared_run(config, folder / name, device) for name in "ab")
+    mixed = [b for batch in batches[:2] for b in (batch, _smaller(batch, config))]
+    torch.testing.assert_close(
+        step_by_step(other, mixed, captures=True), step_by_step(one, mixed, captures=False), rtol=1e-5, atol=1e-7
+    )
+    assert not other.learner._keeps_gradients
+
+
+def _smaller(prepared: Prepared, config: Config) -> Prepared:
+    """The left half of all frames."""
+    batch = prepared.batch
+    frames, mask = (values[..., : values.shape[-1] // 2].contiguous() for values in (batch.frames, batch.mask))
+    half = replace(batch, frames=frames, mask=mask, truths=(None,) * len(frames))
+    return Ahead(iter([half]), config.energy, frames.device).take()
+
+
+def test_one_pass_a_step_sets_the_gradients_whatever_was_there(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(module, "Captured", Replayed)
+    monkeypatch.setattr(torch.cuda, "graph_pool_handle", lambda: None)
+    assert_steps_are_the_same(config_of("one pass"), tmp_path, "cpu")
+
+
+def test_only_what_has_been_captured_lets_the_next_batch_start_first(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(module, "Captured", Replayed)
+    monkeypatch.setattr(torch.cuda, "graph_pool_handle", lambda: None)
+    run, (first, *_) = prepared_run(config_of("one pass"), tmp_path)
+    passing = Passing(run.learner, run.learner.network, captures=True)
+    assert not passing.is_captured(first)
+    passing.run(first)
+    assert passing.is_captured(first)
+    assert not passing.is_captured(_smaller(first, run.config))
+    assert not passing.is_captured(replace(first, pairwise=None))
 
 
 @pytest.mark.parametrize("only", ["judgements", "shading_classes"])
@@ -187,7 +239,7 @@ def whole_run(config: Config, run: Path, device: str, monkeypatch: pytest.Monkey
     assert found.skipped_steps == 1
 
 
-@pytest.mark.parametrize("kind", ["energy", "gray light", "truth"])
+@pytest.mark.parametrize("kind", ["energy", "one pass", "gray light", "truth"])
 def test_a_run_of_captured_passes_ends_as_one_without(
     kind: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -201,7 +253,7 @@ def test_a_run_of_captured_passes_ends_as_one_without(
 
 @pytest.mark.gpu
 @needs_gpu
-@pytest.mark.parametrize("kind", ["gray light", "truth"])
+@pytest.mark.parametrize("kind", ["one pass", "gray light", "truth"])
 def test_on_a_gpu_a_run_of_captured_passes_ends_as_one_without(
     kind: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -218,6 +270,13 @@ def test_on_a_gpu_a_run_of_captured_passes_ends_as_one_without(
 def test_on_a_gpu_captured_passes_are_those_launched_piece_by_piece(kind: str, tmp_path: Path) -> None:
     with repeatable(True):
         assert_same(config_of(kind), tmp_path, "cuda")
+
+
+@pytest.mark.gpu
+@needs_gpu
+def test_on_a_gpu_one_pass_a_step_sets_the_gradients(tmp_path: Path) -> None:
+    with repeatable(True):
+        assert_steps_are_the_same(config_of("one pass"), tmp_path, "cuda")
 
 
 @pytest.mark.gpu

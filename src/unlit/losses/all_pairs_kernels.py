@@ -18,8 +18,8 @@ from torch import Tensor
 
 from unlit.losses.all_pairs import TINY, plain_all_pairs_sq_distance
 
-BLOCK = 256
-"""Pixels of a program, all of one channel."""
+BLOCK = 128
+"""Pixels of a program, all of one channel: one for each lane, since a walk through the frames is mostly waiting."""
 
 MOST_PIXELS = 2**31 - 1
 """Pixels of a frame are numbered by 32 bits, all channels together; those of a whole sequence by 64."""
@@ -73,11 +73,12 @@ def _distance(
     x, y, p, q, partials, x_gradient, y_gradient, x_frames, y_frames, plane, frame_step,
     x_step, x_channel, x_pixel, y_step, y_channel, y_pixel,
     p_step, p_channel, p_pixel, q_step, q_channel, q_pixel,
-    wants_x: tl.constexpr, wants_y: tl.constexpr, block: tl.constexpr,
+    wants_x: tl.constexpr, wants_y: tl.constexpr, is_one: tl.constexpr, block: tl.constexpr,
 ):  # fmt: skip
     """All terms of some pixels of channel program_id(1), and their gradients where wanted.
 
-    Frames lie `_step` numbers apart, channels `_channel` and pixels `_pixel`; the gradients are contiguous.
+    Frames lie `_step` numbers apart, channels `_channel` and pixels `_pixel`; the gradients are contiguous. Where x and
+    y with their weights are one (`is_one`), the gradient by y is that by both.
     """
     channel = tl.program_id(1)
     pixel = tl.program_id(0) * block + tl.arange(0, block)
@@ -86,10 +87,16 @@ def _distance(
     p_at, q_at = channel * p_channel + pixel * p_pixel, channel * q_channel + pixel * q_pixel
     zero = tl.zeros([block], tl.float32)
     sum_p2, sum_x, _ = _moments(x, x_at, x_step, p, p_at, p_step, x_frames, zero, inside)
-    sum_q2, sum_y, _ = _moments(y, y_at, y_step, q, q_at, q_step, y_frames, zero, inside)
+    if is_one:
+        sum_q2, sum_y = sum_p2, sum_x
+    else:
+        sum_q2, sum_y, _ = _moments(y, y_at, y_step, q, q_at, q_step, y_frames, zero, inside)
     mean = (sum_x + sum_y) / (sum_p2 + sum_q2 + _TINY)
     _, sum_x, sum_xx = _moments(x, x_at, x_step, p, p_at, p_step, x_frames, mean, inside)
-    _, sum_y, sum_yy = _moments(y, y_at, y_step, q, q_at, q_step, y_frames, mean, inside)
+    if is_one:
+        sum_y, sum_yy = sum_x, sum_xx
+    else:
+        _, sum_y, sum_yy = _moments(y, y_at, y_step, q, q_at, q_step, y_frames, mean, inside)
     value = sum_q2 * sum_xx + sum_p2 * sum_yy - 2 * sum_x * sum_y
     tl.store(partials + channel * tl.num_programs(0) + tl.program_id(0), tl.sum(value, 0))
     at = channel * plane + pixel
@@ -98,6 +105,8 @@ def _distance(
             x_gradient, at, frame_step, x, x_at, x_step, p, p_at, p_step, x_frames, mean, sum_q2, sum_y, inside
         )
     if wants_y:
+        if is_one:
+            sum_p2, sum_x = 2 * sum_p2, 2 * sum_x
         _store_gradient(
             y_gradient, at, frame_step, y, y_at, y_step, q, q_at, q_step, y_frames, mean, sum_p2, sum_x, inside
         )
@@ -118,7 +127,12 @@ def fits(x: Tensor, y: Tensor, p: Tensor, q: Tensor) -> bool:
 def value_and_gradients(
     x: Tensor, y: Tensor, p: Tensor, q: Tensor, wants_x: bool, wants_y: bool
 ) -> tuple[Tensor, Tensor | None, Tensor | None]:
-    """Return the sum and its gradients by x and by y, as far as wanted, for what `fits`."""
+    """Return the sum and its gradients by x and by y, as far as wanted, for what `fits`.
+
+    Where x and y are one, and their weights too, what would be the gradient by y is that by both.
+    """
+    is_one = x is y and p is q
+    wants_x = wants_x and not is_one
     _, c, h, w = x.shape
     inputs = [_walkable(t.detach()) for t in (x, y, p.expand(x.shape), q.expand(y.shape))]
     steps = [step for t in inputs for step in (t.stride(0), t.stride(1), _pixel_step(t))]
@@ -129,7 +143,7 @@ def value_and_gradients(
     outputs = (partials if t is None else t for t in (x_gradient, y_gradient))
     _distance[grid](
         *inputs, partials, *outputs, len(x), len(y), h * w, c * h * w, *steps,
-        wants_x=wants_x, wants_y=wants_y, block=BLOCK,
+        wants_x=wants_x, wants_y=wants_y, is_one=is_one, block=BLOCK,
     )  # fmt: skip
     return partials.sum(), x_gradient, y_gradient
 

@@ -20,21 +20,25 @@ from unlit.losses.energy import LossTerms, energy, weighted_terms
 from unlit.losses.reflectance import dense_reflectance_term
 from unlit.losses.settings import EnergySettings
 from unlit.model.decomposition import Decomposition
+from unlit.pairwise.bistochastic import TOLERANCE
 from unlit.pairwise.pairwise import DensePairs, Pairwise, build_pairwise, dense_pairs, neighbors_alone
 
 
-def batch_pairwise(frames: Tensor, mask: Tensor, settings: EnergySettings | None = None) -> Pairwise:
+def batch_pairwise(
+    frames: Tensor, mask: Tensor, settings: EnergySettings | None = None, *, tolerance: float = TOLERANCE
+) -> Pairwise:
     """Return the pairs of b sequences: `frames` (b, m, 3, h, w) linear and `mask` (b, m, 1, h, w).
 
     Of several sequences, neighbors are those of the tall one and dense pairs those of all frames in their order. There
-    are none where neither smoothness has a weight: they would be most of the work. Both terms are then 0.
+    are none where neither smoothness has a weight: they would be most of the work. Both terms are then 0. The row sums
+    of dense pairs are 1 up to twice the `tolerance`.
     """
     settings = settings or EnergySettings()
     b, m = frames.shape[:2]
     if settings.reflectance == settings.shading == 0:
         return Pairwise(None, None, [])
     if b == 1:
-        return build_pairwise(frames[0], mask[0], settings.pairwise)
+        return build_pairwise(frames[0], mask[0], settings.pairwise, tolerance=tolerance)
     frames = torch.where(mask, frames.detach(), 0)  # what is masked may hold anything, NaN too
     gap = 2 ** (settings.pairwise.shading_scales - 1)
     diagonal = math.hypot(*frames.shape[-2:])
@@ -42,7 +46,8 @@ def batch_pairwise(frames: Tensor, mask: Tensor, settings: EnergySettings | None
     if settings.pairwise.reflectance == "local":
         return near
     sequence = torch.arange(b, device=frames.device).repeat_interleave(m)
-    dense = dense_pairs(frames.flatten(0, 1), mask.flatten(0, 1), settings.pairwise.scales, sequence)
+    frames, mask = frames.flatten(0, 1), mask.flatten(0, 1)
+    dense = dense_pairs(frames, mask, settings.pairwise.scales, sequence, tolerance=tolerance)
     return Pairwise(dense, None, near.shading)
 
 

@@ -20,6 +20,16 @@ from unlit.pairwise.pairwise import DensePairs
 
 def dense_reflectance_term(pairs: DensePairs, log_reflectance: Tensor) -> Tensor:
     """Return L_rs for log_reflectance (m, 3, h, w): every valid pixel with every other, at a cost linear in n."""
+    if log_reflectance.is_cuda and pairs.in_order is not None:
+        from unlit.losses import reflectance_kernels as kernels
+
+        if kernels.fits(pairs, log_reflectance):
+            return kernels.dense_reflectance_term(pairs, log_reflectance)
+    return plain_dense_reflectance_term(pairs, log_reflectance)
+
+
+def plain_dense_reflectance_term(pairs: DensePairs, log_reflectance: Tensor) -> Tensor:
+    """Return L_rs by the lattice's own filter: any device, any dtype, differentiable any number of times."""
     values = log_reflectance.permute(0, 2, 3, 1).reshape(-1, log_reflectance.shape[1])
     total: Tensor = _QuadraticForm.apply(values.to(pairs.scale.dtype), pairs)  # type: ignore[no-untyped-call]  # torch's
     return total / (pairs.lattice.n * values.shape[1])

@@ -11,6 +11,7 @@ iteration gains a factor of 5 a round instead of 2, at the same cost: one filter
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable, Iterator
 from itertools import islice
 from typing import NamedTuple
@@ -23,6 +24,12 @@ ROUNDS = 25
 
 TOLERANCE = 1e-6
 """Enough when no scale would change by a larger fraction in the usual iteration: that is max ½|g|."""
+
+GAIN = 5.0
+"""The factor by which a round lessens what is wrong, about."""
+
+TINY = 1e-16
+"""No sum of float64 comes nearer."""
 
 # Bounds of the spectrum of I + N W N. A little may lie under the lower one, since B̄ is a sum of two products of
 # smoothings that do not quite commute where vertices are missing; that slows the Chebyshev iteration, no more.
@@ -38,6 +45,8 @@ class Bistochastic(NamedTuple):
     """(n,) the row sums of N W N that were reached: 1 up to twice the tolerance."""
     rounds: int
     """Filterings that it took."""
+    in_order: tuple[Tensor, Tensor, Tensor] | None = None
+    """The points in the order in which they were scaled, where that is not their own, and both of these in it."""
 
 
 def step_factors() -> Iterator[tuple[float, float]]:
@@ -53,6 +62,14 @@ def step_factors() -> Iterator[tuple[float, float]]:
         following = radius / (2 * center - radius * ratio)
         yield following * ratio, 2 * following / radius
         ratio = following
+
+
+def expected_rounds(tolerance: float) -> int:
+    """Return about how many filterings it takes, from what sequences took: it may be one or two more (docs/trials.md).
+
+    Asking a GPU how far it is makes it wait, so it is not asked before.
+    """
+    return max(1, 2 + math.ceil(-math.log(max(tolerance, TINY), GAIN)))
 
 
 def bistochastic(

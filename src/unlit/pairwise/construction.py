@@ -117,7 +117,8 @@ def _moved(vertices: Tensor, steps: Tensor) -> Tensor:
 def _ranges(features: Tensor, group: Tensor) -> list[Range]:
     """Return bounds of the group and of the first d cell coordinates, from the bounds of the features alone."""
     d = features.shape[1]
-    bounds = [*torch.aminmax(features, dim=0), *torch.aminmax(group)]
+    # A group for all is one number, repeated: no need to look at it more than once.
+    bounds = [*torch.aminmax(features, dim=0), *torch.aminmax(group if group.stride(0) else group[:1])]
     # One transfer from a GPU for all of them; the arithmetic on these few numbers is quicker here.
     low, high, groups = torch.cat([b.double().reshape(-1) for b in bounds]).cpu().split([d, d, 2])
     if not bool(torch.isfinite(torch.cat([low, high])).all()):

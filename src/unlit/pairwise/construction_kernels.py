@@ -6,6 +6,8 @@ Shapes: n points, d features, s simplices. tests/pairwise/test_kernels.py holds 
 
 from __future__ import annotations
 
+from typing import no_type_check
+
 import torch
 import triton
 import triton.language as tl
@@ -14,49 +16,66 @@ from torch import Tensor
 from unlit.pairwise.embedding import lift_matrix
 from unlit.pairwise.packing import Packing
 
+POINTS = 128
+"""Points a program locates."""
+
 BLOCK = 64
-"""Points a program locates, or simplices it walks around; each takes a row of registers."""
+"""Simplices a program walks around; each takes a row of registers."""
 
 
-@triton.jit
+@triton.jit(do_not_specialize=["n"])
+@no_type_check  # of tuples that grow
 def _locate(
     features, group, group_stride, lift, places, codes, weights, n, base,
     d: tl.constexpr, padded: tl.constexpr, block: tl.constexpr,
 ):  # fmt: skip
-    """`embedding.located` and the packing of its answer, a row of `padded` >= d + 1 columns for each point."""
+    """`embedding.located` and the packing of its answer; each lane has a point, and all of its coordinates."""
     point = tl.program_id(0).to(tl.int64) * block + tl.arange(0, block)
     inside = point < n
-    column = tl.arange(0, padded)
-    real = (column <= d)[None, :]
-    x = tl.zeros([block, padded], tl.float64)
+    feature = ()
     for i in tl.static_range(d):
-        feature = tl.load(features + point * d + i, inside, 0.0).to(tl.float64)
-        x += feature[:, None] * tl.load(lift + i * padded + column)[None, :]
-    cell = tl.floor(x / (d + 1) + 0.5)
-    offset = x - cell * (d + 1)
-    rank = tl.zeros([block, padded], tl.int32)
+        feature += (tl.load(features + point * d + i, inside, 0.0).to(tl.float64),)
+    cell, offset = (), ()
+    excess = tl.zeros([block], tl.int32)
     for j in tl.static_range(d + 1):
-        other = tl.sum(tl.where(column[None, :] == j, offset, 0.0), 1)[:, None]
-        rank += ((other > offset) | ((other == offset) & (j < column)[None, :])).to(tl.int32)
-    turned = rank + tl.sum(tl.where(real, cell, 0.0), 1).to(tl.int32)[:, None]
-    wrap = (turned < 0).to(tl.int32) - (turned > d).to(tl.int32)
-    rank = turned + wrap * (d + 1)
-    cell += wrap
-    offset = (offset - wrap * (d + 1)) / (d + 1)
-
-    own = weights + point * (d + 1)
-    first = tl.sum(tl.where(real & (rank == 0), offset, 0.0), 1)
-    before = first
-    for r in tl.static_range(1, d + 1):
-        after = tl.sum(tl.where(real & (rank == r), offset, 0.0), 1)
-        tl.store(own + (d + 1 - r), (before - after).to(weights.dtype.element_ty), inside)
-        before = after
-    tl.store(own, (1 + before - first).to(weights.dtype.element_ty), inside)
+        x = tl.zeros([block], tl.float64)
+        for i in tl.static_range(d):
+            x += feature[i] * tl.load(lift + i * padded + j)
+        near = tl.floor(x / (d + 1) + 0.5)
+        cell += (near,)
+        offset += (x - near * (d + 1),)
+        excess += near.to(tl.int32)
 
     code = tl.load(group + point * group_stride, inside, 0).to(tl.int64) * tl.load(places + 2 * padded) - base
-    code += tl.sum(cell.to(tl.int64) * tl.load(places + column)[None, :], 1)
-    code += tl.sum(rank.to(tl.int64) * tl.load(places + padded + column)[None, :], 1)
+    ranks, offsets = (), ()
+    for j in tl.static_range(d + 1):
+        rank = excess
+        for i in tl.static_range(d + 1):
+            if i < j:
+                rank += (offset[i] >= offset[j]).to(tl.int32)
+            if i > j:
+                rank += (offset[i] > offset[j]).to(tl.int32)
+        wrap = (rank < 0).to(tl.int32) - (rank > d).to(tl.int32)
+        rank += wrap * (d + 1)
+        ranks += (rank,)
+        offsets += (offset[j] - wrap * (d + 1),)
+        code += (cell[j].to(tl.int64) + wrap) * tl.load(places + j)
+        code += rank.to(tl.int64) * tl.load(places + padded + j)
     tl.store(codes + point, code, inside)
+
+    own = weights + point * (d + 1)
+    first = tl.zeros([block], tl.float64)
+    before = first
+    for r in tl.static_range(d + 1):
+        after = tl.zeros([block], tl.float64)
+        for j in tl.static_range(d + 1):
+            after = tl.where(ranks[j] == r, offsets[j], after)
+        if r == 0:
+            first = after
+        else:
+            tl.store(own + (d + 1 - r), ((before - after) * (1 / (d + 1))).to(weights.dtype.element_ty), inside)
+        before = after
+    tl.store(own, (1 + (before - first) * (1 / (d + 1))).to(weights.dtype.element_ty), inside)
 
 
 def located(features: Tensor, group: Tensor, packing: Packing) -> tuple[Tensor, Tensor]:
@@ -69,10 +88,10 @@ def located(features: Tensor, group: Tensor, packing: Packing) -> tuple[Tensor, 
     places = [*_filled(values[1 : d + 1], padded), *_filled(values[d + 1 :], padded), values[0]]
     codes = torch.empty(1, n, dtype=torch.int64, device=features.device)
     weights = features.new_empty(n, d + 1)
-    grid = (triton.cdiv(n, BLOCK),)
+    grid = (triton.cdiv(n, POINTS),)
     _locate[grid](
         features.contiguous(), group, group.stride(0), lift, torch.tensor(places).to(features.device),
-        codes, weights, n, packing.base(0), d=d, padded=padded, block=BLOCK,
+        codes, weights, n, packing.base(0), d=d, padded=padded, block=POINTS,
     )  # fmt: skip
     return codes, weights
 

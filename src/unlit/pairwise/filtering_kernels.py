@@ -13,26 +13,24 @@ from __future__ import annotations
 
 import math
 from itertools import islice
+from typing import no_type_check
 
 import torch
 import triton
 import triton.language as tl
 from torch import Tensor
 
-from unlit.pairwise.bistochastic import Bistochastic, step_factors
+from unlit.pairwise.bistochastic import Bistochastic, expected_rounds, step_factors
 from unlit.pairwise.filtering import Structure, TorchFilter
 
 BLOCK = 256
 """Points or vertices a program handles."""
 
-RUN, RUNS = 8, 64
-"""Points that a lane splats one after another, and lanes of a program."""
+RUN, RUNS = 8, 32
+"""Points that a lane splats one after another, and lanes of a program: one warp, whose lanes need not wait."""
 
-FIXED_BITS = 62
-"""Bits of a fixed-point sum: n values of the largest size must fit."""
-
-FIRST_LOOK = 10
-"""Rounds of the bistochastic scale before the first look, a wait for the device, at how far it is."""
+FIXED_BITS, MOST_BITS = 62, 50
+"""Bits of a fixed-point sum: n values of the largest size must fit; and the most that one value takes (`_whole`)."""
 
 
 @triton.jit
@@ -43,36 +41,56 @@ def _unit(largest, room):
 
 
 @triton.jit
+def _whole(value):
+    """The nearest whole number of a float64 below 2⁵¹ in size: added to 1.5 · 2⁵², it stands in the last bits."""
+    return (value + 6755399441055744.0).to(tl.int64, bitcast=True) - 0x4338000000000000
+
+
+@triton.jit(do_not_specialize=["n", "room"])
+@no_type_check  # of tuples that grow
 def _splat(
     values, largest, weights, simplex, corners, sums, n, room,
-    k: tl.constexpr, width: tl.constexpr, padded: tl.constexpr, run: tl.constexpr, block: tl.constexpr,
+    k: tl.constexpr, width: tl.constexpr, run: tl.constexpr, block: tl.constexpr,
 ):  # fmt: skip
-    """Each lane adds up a run of points, sorted by simplex, and hands its sums on where the simplex changes.
+    """Each lane adds up a run of points, `block` apart, and hands its sums on where the simplex changes.
 
     That takes a fraction of the additions in memory, and keeps the many points of one simplex from queuing there.
+    Additions are relaxed, here as elsewhere: nobody reads the sums before the kernel's end, and Triton's own choice
+    puts a fence before each, and throws the cache away after it.
     """
     channel = tl.program_id(1)
-    first = (tl.program_id(0).to(tl.int64) * block + tl.arange(0, block)) * run
-    color = tl.arange(0, padded)
-    real = (color < width)[None, :]
+    start = tl.program_id(0).to(tl.int64) * (block * run)
+    left = tl.minimum(n - start, block * run).to(tl.int32)
+    values += start * k + channel
+    weights += start * width
+    simplex += start
+    sums += channel
+    lane = tl.arange(0, block)
     unit = _unit(largest, room)
-    current = tl.load(simplex + first, first < n, 0).to(tl.int64)
-    total = tl.zeros([block, padded], tl.int64)
+    current = tl.load(simplex + lane, lane < left, 0)
+    totals = ()
+    for _ in tl.static_range(width):
+        totals += (tl.zeros([block], tl.int64),)
     for i in range(run):
-        point = first + i
-        inside = point < n
-        here = tl.load(simplex + point, inside, -1).to(tl.int64)
-        leaves = (here != current)[:, None] & real
-        vertex = tl.load(corners + current[:, None] * width + color[None, :], leaves, 0).to(tl.int64)
-        tl.atomic_add(sums + vertex * k + channel, total, leaves)
-        total = tl.where(leaves, 0, total)
+        point = i * block + lane
+        inside = point < left
+        here = tl.load(simplex + point, inside, -1)
+        value = tl.load(values + point * k, inside, 0.0).to(tl.float64) * unit
+        leaves = here != current
+        corner = corners + current.to(tl.int64) * width
+        following = ()
+        for color in tl.static_range(width):
+            weight = tl.load(weights + point * width + color, inside, 0.0).to(tl.float64)
+            following += (tl.where(leaves, 0, totals[color]) + _whole(weight * value),)
+        for color in tl.static_range(width):
+            vertex = tl.load(corner + color, leaves, 0).to(tl.int64)
+            tl.atomic_add(sums + vertex * k, totals[color], leaves, sem="relaxed")
+        totals = following
         current = tl.where(inside, here, 0)
-        weight = tl.load(weights + point[:, None] * width + color[None, :], inside[:, None] & real, 0.0).to(tl.float64)
-        value = tl.load(values + point * k + channel, inside, 0.0).to(tl.float64) * unit
-        total += tl.floor(weight * value[:, None] + 0.5).to(tl.int64)
-    last = (first < n)[:, None] & real
-    vertex = tl.load(corners + current[:, None] * width + color[None, :], last, 0).to(tl.int64)
-    tl.atomic_add(sums + vertex * k + channel, total, last)
+    corner = corners + current.to(tl.int64) * width
+    for color in tl.static_range(width):
+        vertex = tl.load(corner + color, lane < left, 0).to(tl.int64)
+        tl.atomic_add(sums + vertex * k, totals[color], lane < left, sem="relaxed")
 
 
 @triton.jit
@@ -96,7 +114,7 @@ def _blurred_once(values, neighbors, axis, vertex, channel, v, k: tl.constexpr, 
     return _at(values, vertex * k + channel, present, unit, dtype) + 0.5 * (left + right)
 
 
-@triton.jit
+@triton.jit(do_not_specialize=["before_stride", "v", "room"])
 def _blur(
     before, before_stride, after, largest, neighbors, axis, d, v, room,
     k: tl.constexpr, axes: tl.constexpr, block: tl.constexpr,
@@ -123,7 +141,7 @@ def _blur(
 
 
 @triton.jit
-def _sliced(blurred, weights, corner, point, inside, v, channel, k: tl.constexpr, width: tl.constexpr):
+def sliced(blurred, weights, corner, point, inside, v, channel, k: tl.constexpr, width: tl.constexpr):
     """The mean, at the points, of what both orders of the blur left at the vertices."""
     total = tl.zeros_like(point).to(weights.dtype.element_ty)
     for color in tl.static_range(width):
@@ -133,7 +151,7 @@ def _sliced(blurred, weights, corner, point, inside, v, channel, k: tl.constexpr
     return total
 
 
-@triton.jit
+@triton.jit(do_not_specialize=["n", "v"])
 def _slice(
     blurred, gain, weights, simplex, corners, values, n, v,
     k: tl.constexpr, width: tl.constexpr, block: tl.constexpr,
@@ -142,11 +160,11 @@ def _slice(
     inside = point < n
     corner = corners + tl.load(simplex + point, inside, 0).to(tl.int64) * width
     channel = tl.program_id(1)
-    total = _sliced(blurred, weights, corner, point, inside, v, channel, k, width)
+    total = sliced(blurred, weights, corner, point, inside, v, channel, k, width)
     tl.store(values + point * k + channel, total * tl.load(gain), inside)
 
 
-@triton.jit
+@triton.jit(do_not_specialize=["n", "v"])
 def _slice_and_step(
     blurred, gain, weights, simplex, corners, log_scale, step, scale, row_sums, worst, n, v, a, b,
     width: tl.constexpr, block: tl.constexpr,
@@ -155,12 +173,12 @@ def _slice_and_step(
     point = tl.program_id(0).to(tl.int64) * block + tl.arange(0, block)
     inside = point < n
     corner = corners + tl.load(simplex + point, inside, 0).to(tl.int64) * width
-    filtered = _sliced(blurred, weights, corner, point, inside, v, 0, 1, width) * tl.load(gain)
+    filtered = sliced(blurred, weights, corner, point, inside, v, 0, 1, width) * tl.load(gain)
     log_now = tl.load(log_scale + point, inside, 0.0)
     row_sum = tl.where(inside, filtered * tl.exp(log_now), 1.0)
     residual = -tl.log(row_sum)
     # Floats that are not negative are ordered as their bits are, so an integer maximum finds the largest.
-    tl.atomic_max(worst, tl.max(tl.abs(residual), 0).to(tl.float32).to(tl.int32, bitcast=True))
+    tl.atomic_max(worst, tl.max(tl.abs(residual), 0).to(tl.float32).to(tl.int32, bitcast=True), sem="relaxed")
     change = a * tl.load(step + point, inside, 0.0) + b * residual
     tl.store(row_sums + point, row_sum, inside)
     tl.store(step + point, change, inside)
@@ -168,28 +186,44 @@ def _slice_and_step(
     tl.store(scale + point, tl.exp(log_now + change), inside)
 
 
+def laid_out(order: Tensor) -> Tensor:
+    """Return the points of `order` (n,) so that the first of all runs come first, then the second of all, and so on.
+
+    So what the lanes of a program read at once lies side by side. A rest that does not fill a program stays as it is:
+    the order is for speed alone.
+    """
+    whole = order.shape[0] // (RUN * RUNS) * (RUN * RUNS)
+    runs = order[:whole].reshape(-1, RUNS, RUN).transpose(1, 2)
+    return torch.cat([runs.reshape(-1), order[whole:]])
+
+
 class TritonFilter(TorchFilter):
-    """W on a CUDA device. Points are kept sorted by simplex; callers see them in their own order."""
+    """W on a CUDA device. Points are kept sorted by simplex, `laid_out`; callers see them in their own order."""
 
     def __init__(self, structure: Structure) -> None:
         super().__init__(structure)
         weights = structure.weights
-        self._n, self._width = weights.shape
+        self._n, self.width = weights.shape
         self._axes, _, self._v = structure.neighbors.shape
         self._gain = torch.tensor(self.gain, dtype=weights.dtype, device=weights.device)  # kernels' scalars are float32
-        self._order = structure.order
-        self._on_points = (weights[self._order], structure.simplex[self._order], structure.corners)
+        self._order = laid_out(structure.order)
+        self.on_points = (self._gain, weights[self._order], structure.simplex[self._order], structure.corners)
+        """What slicing takes: the gain of W, and of the sorted points weights and simplices, with their corners."""
 
     def __call__(self, values: Tensor) -> Tensor:
         """Return W values, for values (n, k)."""
         k = values.shape[1]
-        sums, buffers = self._workspace(1, k)
         ordered = values[self._order]
-        blurred = self._blurred(ordered, torch.linalg.vector_norm(values, math.inf), sums[0], buffers)
+        blurred = self.blurred(ordered, torch.linalg.vector_norm(values, math.inf))
         result = torch.empty_like(ordered)
-        shape = {"k": k, "width": self._width, "block": BLOCK}
-        _slice[self._over(BLOCK, k)](blurred, self._gain, *self._on_points, result, self._n, self._v, **shape)
+        shape = {"k": k, "width": self.width, "block": BLOCK}
+        _slice[self._over(BLOCK, k)](blurred, *self.on_points, result, self._n, self._v, **shape)
         return self._in_callers_order(result)
+
+    def blurred(self, values: Tensor, largest: Tensor) -> Tensor:
+        """Return both orders of the blur (2, v, k) of the splat of sorted values (n, k), none larger than `largest`."""
+        sums, buffers = self._workspace(1, values.shape[1])
+        return self._blurred(values, largest, sums[0], buffers)
 
     def bistochastic(self, rounds: int, tolerance: float) -> Bistochastic:
         """Return the scale that makes W bistochastic, as `bistochastic.bistochastic` does, in fewer launches."""
@@ -198,7 +232,7 @@ class TritonFilter(TorchFilter):
         log_scale, step, row_sums = torch.zeros(3, self._n, dtype=self._gain.dtype, device=self._gain.device)
         scale = torch.ones_like(log_scale)
         # N ≤ W_pp^(−½) at the answer, and W_pp is at least gain · 2 Σ weights²; on the way N may be somewhat larger.
-        largest = torch.full_like(self._gain, 16 * math.sqrt(self._width / (2 * self.gain)))
+        largest = torch.full_like(self._gain, 16 * math.sqrt(self.width / (2 * self.gain)))
         worst = torch.zeros(rounds, dtype=torch.int32, device=self._gain.device)
         sums, buffers = self._workspace(rounds, 1)
         for done, (a, b) in enumerate(islice(step_factors(), rounds), start=1):
@@ -206,12 +240,15 @@ class TritonFilter(TorchFilter):
             state = (log_scale, step, scale, row_sums, worst[done - 1 :])
             numbers = (self._n, self._v, a, b)
             _slice_and_step[self._over(BLOCK)](
-                blurred, self._gain, *self._on_points, *state, *numbers, width=self._width, block=BLOCK
+                blurred, *self.on_points, *state, *numbers, width=self.width, block=BLOCK
             )
-            if done >= FIRST_LOOK and float(worst[done - 1].view(torch.float32)) <= 2 * tolerance:
+            # To look how far it is means to wait for the device.
+            if done >= expected_rounds(tolerance) and float(worst[done - 1].view(torch.float32)) <= 2 * tolerance:
                 break
         log_scale -= step  # the row sums are those of the scale before its last step
-        return Bistochastic(self._in_callers_order(log_scale.exp_()), self._in_callers_order(row_sums), done)
+        scale = log_scale.exp_()
+        in_order = (self._order, scale, row_sums)
+        return Bistochastic(self._in_callers_order(scale), self._in_callers_order(row_sums), done, in_order)
 
     def _workspace(self, filterings: int, k: int) -> tuple[Tensor, Tensor]:
         """Return fixed-point sums, zero, for some filterings of k channels, and two buffers (2, v, k) for the blur."""
@@ -220,10 +257,11 @@ class TritonFilter(TorchFilter):
         return sums, torch.empty(2, 2, self._v, k, dtype=dtype, device=device)
 
     def _blurred(self, values: Tensor, largest: Tensor, sums: Tensor, buffers: Tensor) -> Tensor:
-        """Return both orders of the blur (2, v, k) of the splat of sorted values (n, k), none larger than `largest`."""
-        k, d, room = values.shape[1], self._axes - 1, FIXED_BITS - self._n.bit_length()
-        shape = {"k": k, "width": self._width, "padded": triton.next_power_of_2(self._width), "run": RUN, "block": RUNS}
-        _splat[self._over(RUN * RUNS, k)](values, largest, *self._on_points, sums, self._n, room, **shape)
+        """Do so with memory that is given."""
+        k, d, room = values.shape[1], self._axes - 1, min(FIXED_BITS - self._n.bit_length(), MOST_BITS)
+        shape = {"k": k, "width": self.width, "run": RUN, "block": RUNS}
+        points = self.on_points[1:]
+        _splat[self._over(RUN * RUNS, k)](values, largest, *points, sums, self._n, room, num_warps=1, **shape)
         grid = (triton.cdiv(self._v * k, BLOCK), 2)
         before, stride = sums, 0  # both orders start from the same sums
         for turn, axis in enumerate(range(0, self._axes, 2)):

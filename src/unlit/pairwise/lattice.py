@@ -16,7 +16,7 @@ from torch import Tensor
 from unlit.pairwise.bistochastic import ROUNDS, TOLERANCE, Bistochastic
 from unlit.pairwise.construction import build_structure
 from unlit.pairwise.embedding import MOST_FEATURES
-from unlit.pairwise.filtering import best_filter
+from unlit.pairwise.filtering import TorchFilter, best_filter
 
 
 class PermutohedralLattice:
@@ -42,6 +42,11 @@ class PermutohedralLattice:
         self.n, self.d = features.shape
         self.structure = build_structure(features, group)
         self._filter = best_filter(self.structure)
+
+    @property
+    def values_filter(self) -> TorchFilter:
+        """The filter W, without gradients, as the device has it."""
+        return self._filter
 
     @property
     def vertex_count(self) -> int:

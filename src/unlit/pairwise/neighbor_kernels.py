@@ -54,7 +54,7 @@ def length_at(length, level):
 
 
 @triton.jit
-def _features(frames, place, plane, inside):
+def pixel_color(frames, place, plane, inside):
     """Floored log-intensity, intensity, red and green chromaticity, as `color` has them, at some places."""
     red = tl.load(frames + place, inside, 0.0)
     green = tl.load(frames + place + plane, inside, 0.0)
@@ -113,8 +113,8 @@ def _weigh(
     at_q = at_p + (((down << level) * w) + (right << level))
     valid = tl.load(mask + before + at_p, inside, 0) != 0
     valid = valid & (tl.load(mask + before + at_q, inside, 0) != 0)
-    log_p, intensity_p, red_p, green_p = _features(frames, 3 * before + at_p, h * w, inside)
-    log_q, intensity_q, red_q, green_q = _features(frames, 3 * before + at_q, h * w, inside)
+    log_p, intensity_p, red_p, green_p = pixel_color(frames, 3 * before + at_p, h * w, inside)
+    log_q, intensity_q, red_q, green_q = pixel_color(frames, 3 * before + at_q, h * w, inside)
     difference = log_p - log_q
     red, green, brightness = red_p - red_q, green_p - green_q, intensity_p - intensity_q
     unlikeness = per_chromaticity * (red * red + green * green) + per_intensity * brightness * brightness
@@ -135,7 +135,8 @@ def _weigh(
     weight = tl.where(valid, weight * (base + slope * (1 - alike))[:, None], 0.0)
     plane = (rows * columns).to(tl.int64)
     tl.store(weights + start + (number * m + frame)[None, :] * plane + pixel[:, None], weight, own)
-    tl.atomic_add(counts + level * 4 + number, tl.sum(count, 0).to(tl.int64))  # whole numbers: any order will do
+    # Whole numbers: any order will do, and nobody reads them before the end.
+    tl.atomic_add(counts + level * 4 + number, tl.sum(count, 0).to(tl.int64), sem="relaxed")
 
 
 def fits(frames: Tensor) -> bool:

@@ -8,10 +8,12 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass
+from typing import NamedTuple
 
 import torch
 from torch import Tensor
 
+from unlit.pairwise.bistochastic import TOLERANCE, Bistochastic
 from unlit.pairwise.features import pixel_features
 from unlit.pairwise.filtering import has_kernels
 from unlit.pairwise.lattice import PermutohedralLattice
@@ -26,6 +28,15 @@ from unlit.pairwise.neighbors import (
 from unlit.pairwise.settings import FeatureScales, PairwiseSettings
 
 
+class SortedPoints(NamedTuple):
+    """The valid pixels sorted by simplex, as the kernels of a CUDA device take them; each (n,)."""
+
+    places: Tensor
+    """In (m, h, w); int32 where that will do, by which divisions are many times as quick."""
+    scale: Tensor
+    row_sums: Tensor
+
+
 @dataclass(frozen=True)
 class DensePairs:
     """Every valid pixel of every frame with every other, weighted by the bistochastic Ŵ = N W N."""
@@ -37,6 +48,8 @@ class DensePairs:
     """(n,) row sums of Ŵ: 1, up to the tolerance of N."""
     pixels: Tensor | None
     """(n,) places of the valid pixels in (m, h, w); None where all are valid."""
+    in_order: SortedPoints | None = None
+    """The same again, sorted; None where no kernel asks for it."""
 
 
 @dataclass(frozen=True)
@@ -51,8 +64,13 @@ class Pairwise:
     """By scale, finest first, then by offset; empty where no smoothness is asked for."""
 
 
-def build_pairwise(frames: Tensor, mask: Tensor, settings: PairwiseSettings | None = None) -> Pairwise:
-    """Return the pairs of one sequence: linear `frames` (m, 3, h, w) with `mask` (m, 1, h, w), True = valid."""
+def build_pairwise(
+    frames: Tensor, mask: Tensor, settings: PairwiseSettings | None = None, *, tolerance: float = TOLERANCE
+) -> Pairwise:
+    """Return the pairs of one sequence: linear `frames` (m, 3, h, w) with `mask` (m, 1, h, w), True = valid.
+
+    The row sums of the dense ones are 1 up to twice the `tolerance`.
+    """
     settings = settings or PairwiseSettings()
     if tuple(mask.shape) != (len(frames), 1, *frames.shape[2:]):
         raise ValueError(f"mask must be (m, 1, h, w) for frames of {tuple(frames.shape)}, not {tuple(mask.shape)}")
@@ -61,7 +79,7 @@ def build_pairwise(frames: Tensor, mask: Tensor, settings: PairwiseSettings | No
     near = neighbors_alone(frames, mask, settings, math.hypot(*frames.shape[-2:]))
     if settings.reflectance == "local":
         return near
-    return Pairwise(dense_pairs(frames, mask, settings.scales), None, near.shading)
+    return Pairwise(dense_pairs(frames, mask, settings.scales, tolerance=tolerance), None, near.shading)
 
 
 def neighbors_alone(frames: Tensor, mask: Tensor, settings: PairwiseSettings, diagonal: float) -> Pairwise:
@@ -75,7 +93,12 @@ def neighbors_alone(frames: Tensor, mask: Tensor, settings: PairwiseSettings, di
 
 
 def dense_pairs(
-    frames: Tensor, mask: Tensor, scales: FeatureScales | None = None, sequence: Tensor | None = None
+    frames: Tensor,
+    mask: Tensor,
+    scales: FeatureScales | None = None,
+    sequence: Tensor | None = None,
+    *,
+    tolerance: float = TOLERANCE,
 ) -> DensePairs:
     """Return the pairs among all valid pixels of `frames` (m, 3, h, w).
 
@@ -83,19 +106,39 @@ def dense_pairs(
     pair with those of their own only.
     """
     m, _, h, w = frames.shape
-    features = pixel_features(frames, scales).permute(0, 2, 3, 1).reshape(m * h * w, -1)
     group = None if sequence is None else sequence.repeat_interleave(h * w)
     pixels = None
     if not bool(mask.all()):
         pixels = mask.reshape(-1).nonzero().squeeze(1)
         if not pixels.shape[0]:
             raise ValueError("every pixel of the sequence is masked; there is nothing to compare")
-        features = features[pixels]
         group = None if group is None else group[pixels]
+    features = _point_features(frames, pixels, scales or FeatureScales())
     lattice = PermutohedralLattice(features, group)
     del features  # twice the memory of the frames, and not needed for the scale
-    scaled = lattice.bistochastic()
-    return DensePairs(lattice, scaled.scale, scaled.row_sums, pixels)
+    scaled = lattice.bistochastic(tolerance=tolerance)
+    return DensePairs(lattice, scaled.scale, scaled.row_sums, pixels, _sorted(scaled, pixels, m * h * w))
+
+
+def _point_features(frames: Tensor, pixels: Tensor | None, scales: FeatureScales) -> Tensor:
+    """Return the features (n, 5) of the valid pixels."""
+    if frames.is_cuda and has_kernels():
+        from unlit.pairwise import feature_kernels as kernels
+
+        if kernels.fits(frames):
+            return kernels.point_features(frames, pixels, scales)
+    features = pixel_features(frames, scales).permute(0, 2, 3, 1).flatten(0, 2)
+    return features if pixels is None else features[pixels]
+
+
+def _sorted(scaled: Bistochastic, pixels: Tensor | None, places: int) -> SortedPoints | None:
+    """Return the points in the order in which they were scaled, where that is not their own."""
+    if scaled.in_order is None:
+        return None
+    order, *rest = scaled.in_order
+    if pixels is not None:
+        order = (pixels.to(torch.int32) if places < 2**31 else pixels)[order]
+    return SortedPoints(order, *rest)
 
 
 def _local_pairs(frames: Tensor, mask: Tensor, scales: FeatureScales) -> list[NeighborPairs]:

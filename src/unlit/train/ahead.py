@@ -19,6 +19,10 @@ from unlit.losses.batch import batch_pairwise
 from unlit.losses.settings import EnergySettings
 from unlit.pairwise.pairwise import Pairwise
 
+TOLERANCE = 1e-2
+"""Of the dense pairs' row sums. The term compares with the sums that are reached, so it is a sum of squares however
+rough they are; its gradient changes by less than a thousandth, while bfloat16 rounds by four (docs/trials-speed.md)."""
+
 
 @dataclass(frozen=True)
 class Prepared:
@@ -37,7 +41,11 @@ class Prepared:
 
 
 class Ahead:
-    """Take a batch, launch the work on it, then `start` the next."""
+    """Take a batch, `start` the next, and launch the work on the one that was taken; or launch, then start.
+
+    Started first, the next is made during all of that work; but both threads then launch at once, and one of them may
+    be capturing (`train/captured.py`), which nobody should disturb.
+    """
 
     def __init__(self, batches: Iterator[Batch], settings: EnergySettings | None, device: torch.device) -> None:
         """Make batches ready on `device`, with the pairs that the energy's `settings` ask for; None: without pairs."""
@@ -47,30 +55,32 @@ class Ahead:
         self._device = device
         self._next: Future[Prepared] | None = None
         self._held: Prepared | None = None
-        self._last_done: torch.cuda.Event | None = None
+        self._done: torch.cuda.Event | None = None
 
     def take(self) -> Prepared:
         """Return the next batch; work launched after this waits for it."""
         if self._next is None:
             self.start()
         assert self._next is not None
-        # Held until the next is taken, whatever the caller does: by then the next but one waits for the work on it.
         prepared, self._next = self._next.result(), None
-        self._held = prepared
         if self._side is not None:
-            torch.cuda.current_stream(self._device).wait_stream(self._side)
+            main = torch.cuda.current_stream(self._device)
+            # The memory of the last batch is free to be used for the next, but only when the work on it is done.
+            self._done = torch.cuda.Event()
+            self._done.record(main)
+            main.wait_stream(self._side)
+        self._held = prepared  # and not the last any more: whatever the caller does, it was held until now
         return prepared
 
     def start(self) -> None:
-        """Begin with the batch after the one that was taken last."""
+        """Begin with the batch after the one that was taken last, unless that was done."""
+        if self._next is not None:
+            return
         if self._thread is None:
             self._next = Future()
             self._next.set_result(self._prepared())
             return
-        # The memory of the batch before the last is free to be used again, but only when the work on it is done.
-        done, self._last_done = self._last_done, torch.cuda.Event()
-        self._last_done.record(torch.cuda.current_stream(self._device))
-        self._next = self._thread.submit(self._prepared_aside, done)
+        self._next = self._thread.submit(self._prepared_aside, self._done)
 
     def close(self) -> None:
         """Let the thread end; a batch that nobody takes is forgotten."""
@@ -91,4 +101,5 @@ class Ahead:
                 return Prepared(batch, None, is_empty=True)
             if self._settings is None:
                 return Prepared(batch, None)
-            return Prepared(batch, batch_pairwise(batch.frames, batch.mask, self._settings))
+            pairs = batch_pairwise(batch.frames, batch.mask, self._settings, tolerance=TOLERANCE)
+            return Prepared(batch, pairs)

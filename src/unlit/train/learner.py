@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import math
 from collections.abc import Iterator
 from contextlib import contextmanager
 from typing import cast
@@ -33,6 +32,8 @@ class Learner:
         self.average = _copied(self.network.state_dict()) if train.average else None
         self._averaged = self._floats()
         self._keeps_gradients = False
+        # Ten passes over the frames that compiling makes one.
+        self._seen = torch.compile(_seen, dynamic=True) if train.compile else _seen
         self.optimizer = torch.optim.Adam(
             self.network.parameters(), lr=train.learning_rate, betas=train.betas, weight_decay=train.weight_decay,
             fused=True,
@@ -72,7 +73,7 @@ class Learner:
 
     def decomposed(self, module: nn.Module, frames: Tensor) -> Decomposition:
         """Return what the network says of frames (b, m, 3, h, w)."""
-        images = linear_to_srgb(frames.flatten(0, 1)).contiguous(memory_format=torch.channels_last)
+        images = self._seen(frames)
         # Without a cache of rounded weights: one that was filled while capturing would be read when it is gone.
         with torch.autocast(self.device.type, torch.bfloat16, enabled=self._uses_bfloat16(), cache_enabled=False):
             return cast(Decomposition, module(images))
@@ -99,10 +100,12 @@ class Learner:
         The device decides for itself: asking it would make it wait.
         """
         train = self.config.train
-        parameters = [p for p in self.network.parameters() if p.grad is not None]
-        norm = nn.utils.clip_grad_norm_(parameters, train.clip or math.inf)
+        norm = nn.utils.get_total_norm([p.grad for p in self.network.parameters() if p.grad is not None])
         bad = (~torch.isfinite(norm)).float()
-        self.optimizer.found_inf = bad  # type: ignore[attr-defined]  # as torch's GradScaler tells a fused optimizer
+        # Clipped by the optimizer, which reads the gradients anyway, and divides them by this.
+        scale = (norm / train.clip).clamp_min(1) if train.clip else None
+        self.optimizer.grad_scale = scale  # type: ignore[attr-defined]  # as torch's GradScaler tells a fused optimizer
+        self.optimizer.found_inf = bad  # type: ignore[attr-defined]  # so too
         self.optimizer.step()
         self.optimizer.zero_grad(set_to_none=not self._keeps_gradients)
         if self._statistics:
@@ -130,6 +133,11 @@ class Learner:
             self.network.train()
             if now is not None:
                 self.network.load_state_dict(now)
+
+
+def _seen(frames: Tensor) -> Tensor:
+    """Return what the network is shown of frames (b, m, 3, h, w): (b m, 3, h, w), sRGB-encoded."""
+    return linear_to_srgb(frames.flatten(0, 1)).contiguous(memory_format=torch.channels_last)
 
 
 def network_of(settings: ModelSettings) -> UNet | CompactNet:

@@ -206,11 +206,14 @@ class Run:
                 for k in range(config.train.passes):
                     is_last = k == config.train.passes - 1
                     prepared = ahead.take()
+                    goes_on = not (is_last and self.step + 1 == self.steps)
+                    if goes_on and passing.is_captured(prepared):
+                        ahead.start()
                     waits = isinstance(module, DistributedDataParallel) and not is_last
                     with module.no_sync() if waits else nullcontext():  # type: ignore[operator]  # only DDP has it
                         self._add(passing.run(prepared))
                     frames, example = frames + prepared.batch.count, prepared.batch
-                    if not (is_last and self.step + 1 == self.steps):
+                    if goes_on:
                         ahead.start()
                 bad = learner.update(self.step)
                 self.skipped_steps += bad

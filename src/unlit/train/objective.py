@@ -27,18 +27,23 @@ _PARTS = ("log_reflectance", "log_shading", "light_color")
 
 
 def objective(
-    batch: Batch, pairwise: Pairwise | None, decomposition: Decomposition, config: Config
+    batch: Batch, pairwise: Pairwise | None, decomposition: Decomposition, config: Config, *, idle: bool = True
 ) -> dict[str, Tensor]:
-    """Return the terms by name, and under "total" what is to be made small. Without `pairwise` there is no energy."""
+    """Return the terms by name, and under "total" what is to be made small. Without `pairwise` there is no energy.
+
+    Every part of the decomposition has a gradient, if it be zero; without `idle` only those that count for something.
+    """
     values = dict.fromkeys(TERMS, batch.frames.new_zeros(()))
     if pairwise is not None:
         values |= vars(batch_energy(batch.frames, batch.mask, decomposition, pairwise, config.energy, idle=False))
     values["solved"] = _solved(batch, decomposition, config)
     values["supervised"] = _supervised(batch, decomposition, config)
     # A part may count for nothing (the color where light is gray, shading where only reflectance is known). But several
-    # processes wait for every parameter's gradient, and a captured pass for every part's: a sum of nothing has one.
-    idle = sum(getattr(decomposition, name)[:0].float().sum() for name in _PARTS)
-    values["total"] = values["total"] + config.solved.weight * values["solved"] + values["supervised"] + idle
+    # processes wait for every parameter's gradient, and a captured pass for every part's: a sum of nothing has one. It
+    # costs a pass over all of it.
+    values["total"] = values["total"] + config.solved.weight * values["solved"] + values["supervised"]
+    if idle:
+        values["total"] = values["total"] + sum(getattr(decomposition, name)[:0].float().sum() for name in _PARTS)
     return values
 
 

@@ -7,7 +7,6 @@ network alone, since the lattice of a sequence has as many vertices as it has.
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from typing import cast
 
 import torch
 from torch import Tensor, nn
@@ -20,6 +19,8 @@ from unlit.train.ahead import Prepared
 from unlit.train.captured import Captured
 from unlit.train.learner import Learner
 from unlit.train.objective import TERMS, objective
+
+Function = Callable[..., tuple[Tensor, ...]]
 
 MOST_SHAPES = 8
 """So many shapes of batches are captured; a set of more is mostly of others, and each takes its time."""
@@ -35,11 +36,20 @@ class Passing:
         self._no_pairs: Pairwise | None = None
         """What stands for pairs where there are none: none are needed, or there is no energy at all."""
         self._pool = torch.cuda.graph_pool_handle() if captures else None
-        if captures:
+        # One pass a step may say itself what the gradients are; several must add theirs.
+        self._sets = list(learner.network.parameters()) if captures and self.config.train.passes == 1 else []
+        if captures and not self._sets:
             learner.keep_gradients()
 
+    def is_captured(self, prepared: Prepared) -> bool:
+        """Return whether all that there is to capture for this batch, which has pairs, is captured already."""
+        return prepared.has_pairs and _key(self._said, [prepared.batch.frames]) in self._known
+
     def run(self, prepared: Prepared) -> Tensor | None:
-        """Add to the gradients; return the terms by the order of `TERMS`, or None where no pixel is valid."""
+        """Find the gradients, and add them to what there is; return the terms by the order of `TERMS`.
+
+        None where no pixel is valid. Where there is one pass a step, no gradients may be left of the last.
+        """
         batch = prepared.batch
         if prepared.is_empty:
             # Nothing to learn from; but all processes must go backward together.
@@ -59,21 +69,20 @@ class Passing:
             captured.backward([torch.ones_like(values[0])])
             return values[1].clone()
         parts = [value.detach().requires_grad_() for value in values]
-        terms = self._backward(prepared, Decomposition(*parts))
-        # Gray light has a color that nothing depends on.
-        captured.backward(
-            [cast(Tensor, p.grad) for p, wanted in zip(parts, captured.has_gradient, strict=True) if wanted]
-        )
+        terms = self._backward(prepared, Decomposition(*parts), idle=False)
+        # Gray light has a color that nothing depends on; and a part may count for nothing.
+        wanted = [part for part, has_gradient in zip(parts, captured.has_gradient, strict=True) if has_gradient]
+        captured.backward([torch.zeros_like(part) if part.grad is None else part.grad for part in wanted])
         return terms
 
-    def _captured(self, function: Callable[..., tuple[Tensor, ...]], inputs: list[Tensor]) -> Captured | None:
+    def _captured(self, function: Function, inputs: list[Tensor]) -> Captured | None:
         """Return the function for inputs of these shapes, or None where nothing is captured, or nothing more."""
         if not self.captures:
             return None
-        key = (function.__name__, *(tuple(given.shape) for given in inputs))
+        key = _key(function, inputs)
         if key not in self._known and len(self._known) < MOST_SHAPES:
             state = list(self.learner.network.buffers())
-            self._known[key] = Captured(function, inputs, state, self._pool)
+            self._known[key] = Captured(function, inputs, state, self._pool, self._sets)
         return self._known.get(key)
 
     def _said(self, frames: Tensor) -> tuple[Tensor, ...]:
@@ -95,11 +104,16 @@ class Passing:
         values = objective(batch, self._no_pairs, Decomposition(*parts), self.config)
         return torch.stack([values[name].float() for name in TERMS])
 
-    def _backward(self, prepared: Prepared, found: Decomposition) -> Tensor:
-        """Go backward from what a batch is judged by; return the terms."""
-        values = objective(prepared.batch, prepared.pairwise, found, self.config)
-        (values["total"] / self.config.train.passes).backward()
+    def _backward(self, prepared: Prepared, found: Decomposition, *, idle: bool = True) -> Tensor:
+        """Go backward from what a batch is judged by; return the terms. Without `idle` parts may have no gradient."""
+        values = objective(prepared.batch, prepared.pairwise, found, self.config, idle=idle)
+        if values["total"].requires_grad:  # or nothing at all counts
+            (values["total"] / self.config.train.passes).backward()
         return torch.stack([values[name].detach().float() for name in TERMS])
+
+
+def _key(function: Function, inputs: Sequence[Tensor]) -> tuple[object, ...]:
+    return (function.__name__, *(tuple(given.shape) for given in inputs))
 
 
 def _pictures(truths: Sequence[Truth | None]) -> list[Tensor] | None:

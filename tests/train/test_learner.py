@@ -1,0 +1,78 @@
+"""What an update does with the gradients."""
+
+from __future__ import annotations
+
+import math
+import shutil
+from dataclasses import replace
+
+import pytest
+import torch
+from torch import nn
+
+from unlit.config import Config
+from unlit.recipes import smoke
+from unlit.train.learner import Learner
+
+CPU = torch.device("cpu")
+
+
+def config(clip: float) -> Config:
+    return replace(smoke(), train=replace(smoke().train, clip=clip, average=0.0))
+
+
+def given_gradients(learner: Learner, size: float, seed: int) -> None:
+    g = torch.Generator().manual_seed(seed)
+    for parameter in learner.network.parameters():
+        # Laid out in memory as the parameter is: so autograd leaves them, and the optimizer expects them.
+        parameter.grad = torch.empty_like(parameter).normal_(0, size, generator=g)
+
+
+@pytest.mark.parametrize("clip", [0.0, 0.1, 1.0, 1e9])
+@pytest.mark.parametrize("size", [1e-6, 1e-3, 10.0])
+def test_gradients_are_clipped_by_their_common_norm(clip: float, size: float) -> None:
+    learner, plain = Learner(config(clip), CPU), Learner(config(clip), CPU)
+    train = learner.config.train
+    optimizer = torch.optim.Adam(
+        plain.network.parameters(), lr=train.learning_rate, betas=train.betas, weight_decay=train.weight_decay
+    )
+    for step in range(3):
+        given_gradients(learner, size * (step + 1), step)
+        given_gradients(plain, size * (step + 1), step)
+        nn.utils.clip_grad_norm_(plain.network.parameters(), clip or math.inf)
+        optimizer.step()
+        assert not learner.update(step)
+    for (name, one), other in zip(learner.network.named_parameters(), plain.network.parameters(), strict=True):
+        moments = (learner.optimizer.state[one]["exp_avg"], optimizer.state[other]["exp_avg"])
+        torch.testing.assert_close(*moments, rtol=1e-4, atol=1e-5 * float(moments[1].abs().max()), msg=name)
+        torch.testing.assert_close(one, other, rtol=1e-4, atol=1e-3 * train.learning_rate, msg=name)
+
+
+@pytest.mark.parametrize("clip", [0.0, 1.0])
+@pytest.mark.parametrize("wrong", [math.nan, math.inf])
+def test_a_gradient_that_is_no_number_changes_nothing(clip: float, wrong: float) -> None:
+    learner = Learner(config(clip), CPU)
+    given_gradients(learner, 1.0, 0)
+    assert not learner.update(0)
+    before = {name: value.clone() for name, value in learner.network.state_dict().items()}
+    moments = [state["exp_avg"].clone() for state in learner.optimizer.state.values()]
+    given_gradients(learner, 1.0, 1)
+    next(p for p in learner.network.parameters() if p.grad is not None).grad[0].fill_(wrong)  # type: ignore[index]  # it has one
+    assert learner.update(1)
+    assert all(torch.equal(value, before[name]) for name, value in learner.network.state_dict().items())
+    assert all(torch.equal(s["exp_avg"], m) for s, m in zip(learner.optimizer.state.values(), moments, strict=True))
+    given_gradients(learner, 1.0, 2)
+    assert not learner.update(2)
+
+
+@pytest.mark.filterwarnings("ignore::DeprecationWarning")  # of torch by its own compiler
+@pytest.mark.skipif(shutil.which("c++") is None, reason="needs a C++ compiler")
+def test_compiled_or_not_the_network_is_shown_the_same() -> None:
+    plain, compiled = (
+        Learner(replace(config(0.0), train=replace(config(0.0).train, compile=c)), CPU) for c in (False, True)
+    )
+    for shape in ((1, 3, 3, 16, 24), (2, 2, 3, 24, 16)):
+        frames = torch.rand(shape, generator=torch.Generator().manual_seed(0))
+        shown, expected = compiled._seen(frames), plain._seen(frames)
+        torch.testing.assert_close(shown, expected, rtol=1e-6, atol=1e-7)
+        assert shown.stride() == expected.stride()
