@@ -119,7 +119,7 @@ def test_weights_are_not_negative_and_no_frame_is_dark(worlds: list[World]) -> N
 
 
 def test_a_world_is_an_item_of_single_lights_whose_mixtures_are_known(worlds: list[World]) -> None:
-    item = world_item(worlds[0])
+    item = world_item(worlds[0], "test")
     assert item.one_light
     augment = replace(UNCHANGED, mixtures=1.0, light_color=1.0)
     batch = batch_of(

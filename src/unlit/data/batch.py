@@ -18,7 +18,7 @@ from unlit.data.dataset import Item
 from unlit.data.exchange import drawn_partners, exchanged
 from unlit.data.placing import placed
 from unlit.data.settings import AugmentSettings, DataSettings
-from unlit.data.truth import Truth
+from unlit.data.truth import LUMINOUS, Truth
 from unlit.data.visit import Look, drawn_visit
 
 UNCHANGED = AugmentSettings(flip=False, rotation=0.0, crop=0)
@@ -71,12 +71,14 @@ def batch_of(
     looks = [visit.look for visit in visits]
     frames = torch.stack([view.frames for view in views])
     mask = torch.stack([view.mask for view in views])
+    shining = _shining([view.truth for view in views], mask)
     patterns, lights = _patterns(looks, frames), _lights(looks, frames)
     frames = _colored(frames, looks, augment)
     frames = frames if patterns is None else frames * patterns
     truths = _followed([view.truth for view in views], looks, patterns, lights)
     if augment.exchange:
         frames, mask, truths = exchanged(frames, mask, truths, drawn_partners(draws, augment.exchange))
+        shining = torch.zeros_like(shining)  # whose it was, is not told
     # Lamps have no common exposure; frames of a day have, and it stays.
     lamps = torch.tensor([item.one_light for item in items], device=device).reshape(-1, 1, 1, 1, 1)
     if any(item.one_light for item in items):
@@ -91,7 +93,16 @@ def batch_of(
         frames = photographed(frames, [look.camera for look in looks])
         clipped = clipped | (frames.amax(2, keepdim=True) >= SATURATED)
     names = tuple(item.sequence.name for item in items)
-    return Batch(frames.clamp(0, 1), mask & ~clipped, names, truths)
+    return Batch(frames.clamp(0, 1), mask & (~clipped | shining), names, truths)
+
+
+def _shining(truths: list[Truth | None], mask: Tensor) -> Tensor:
+    """Return where the truth is light itself (b, 1, 1, h, w): a clipped sky is a sky, and its reflectance is known."""
+    known = torch.zeros_like(mask[:, :1])
+    for k, truth in enumerate(truths):
+        if truth is not None and truth.reflectance is not None:
+            known[k, 0, 0] = (truth.reflectance >= LUMINOUS).all(0)
+    return known
 
 
 def _exposed_truths(truths: tuple[Truth | None, ...], before: Tensor, after: Tensor) -> tuple[Truth | None, ...]:

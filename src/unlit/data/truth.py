@@ -39,6 +39,8 @@ _LABELS = (0, 1, 2, IGNORED)
 _SUFFIXES = (".exr", ".png", ".tif", ".tiff")
 WHOLLY_KNOWN = 0.999
 """A resampled pixel is known if this share of what it was made of is."""
+LUMINOUS = 1.02
+"""No surface reflects more than it gets: a reflectance from here on says that light itself is seen, as of a sky."""
 _MIT_INPUT = "diffuse"
 
 
@@ -47,7 +49,7 @@ class Truth:
     """What is known of m frames, each part of it or None. In pictures, black in all channels means unknown."""
 
     reflectance: Tensor | None = None
-    """(3, h, w) float32 linear: one for all frames."""
+    """(3, h, w) float32 linear: one for all frames. More than `LUMINOUS` where light itself is seen."""
     shading: Tensor | None = None
     """(m, 3, h, w) float32 linear, with the light's color; zeros for frames without."""
     shading_valid: Tensor | None = None

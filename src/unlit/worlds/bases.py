@@ -18,6 +18,8 @@ from torch.nn.functional import avg_pool2d
 from unlit.worlds import render
 from unlit.worlds.description import LightBasis, LightKind, Lights, ShapeKind
 from unlit.worlds.materials import joined
+from unlit.worlds.open import OUTDOORS, drawn_skies, hazed, horizon, seen_sky, sky_seen_by
+from unlit.worlds.open import REFLECTANCE as SKY_REFLECTANCE
 from unlit.worlds.scene import Scene, scene
 from unlit.worlds.surface import Hits, surface_at
 
@@ -25,8 +27,8 @@ FINER = 2
 GROUP = 8
 """Scenes whose textures are computed together: less waiting for the device."""
 
-_VOID = {"sun": 0.25, "window": 2.0, "lamp": 0.0, "flash": 0.0}
-"""How bright the open is where there is nothing, for each light but the sky, which has its map: seen, but masked."""
+_VOID = {"sun": 0.25, "sky": 1.0, "window": 2.0}
+"""How bright the open is behind a room's windows, for each light: seen, but masked. Other places have a black one."""
 
 
 @dataclass(frozen=True)
@@ -35,10 +37,12 @@ class World:
 
     scene: Scene
     basis: LightBasis
-    """Where nothing is hit, reflectance is 1 and irradiance the brightness of the open; the mask is False there, and
-    where a surface shines."""
+    """Where nothing is hit, reflectance is 1 (the sky's 1.05) and irradiance the brightness of the open; the mask is
+    False there, and where a surface shines."""
     highlight: Tensor
     """(k, 1, h, w): what shiny surfaces add to the picture, for each light."""
+    with_sky: Tensor
+    """(1, h, w): the mask, True where the sky is too: not a surface, but all light, on a white sheet."""
 
     def frames(self) -> Tensor:
         """Return the pictures (k, 3, h, w) under each light alone, linear and of no stated exposure."""
@@ -126,7 +130,8 @@ def _world(home: Scene, s: Scene, hits: render.Hits, colors: Tensor, normals: Te
         home.shapes, home.lights, hits.position, hits.normal, shading_normals=shaded, mask=hits.mask,
         samples=max(1, samples // FINER**2), seed=s.seed & 0x7FFFFFFF,
     )  # fmt: skip
-    light = torch.where(hits.mask, light, _open(s, finer))
+    light, sky = _with_the_open(s, hits, light, reflectance)
+    reflectance = torch.where(sky, SKY_REFLECTANCE, reflectance)
     gloss = s.materials.gloss[s.shapes.material[shape].long()] * hits.mask
     mask = hits.mask & (gloss == 0)
     coarse = avg_pool2d(reflectance[None], FINER)[0]
@@ -137,7 +142,8 @@ def _world(home: Scene, s: Scene, hits: render.Hits, colors: Tensor, normals: Te
         hits.depth[:, ::FINER, ::FINER],
         avg_pool2d(shaded[None], FINER)[0],
     )
-    return World(home, basis, avg_pool2d(_highlights(home, hits, shaded, light, gloss), FINER))
+    highlight = avg_pool2d(_highlights(home, hits, shaded, light, gloss), FINER)
+    return World(home, basis, highlight, avg_pool2d((mask | sky).float()[None], FINER)[0] == 1)
 
 
 def _to_world(s: Scene, shape: Tensor, normals: Tensor, geometric: Tensor) -> Tensor:
@@ -149,22 +155,19 @@ def _to_world(s: Scene, shape: Tensor, normals: Tensor, geometric: Tensor) -> Te
     return turned / length.clamp_min(1e-12)
 
 
-def _open(s: Scene, size: tuple[int, int]) -> Tensor:
-    """Return how bright the open is in every direction of the camera (k, 1 or 3, h, w)."""
-    device = s.shapes.to_world.device
-    direction, _ = render.camera_rays(s.camera, size, device)
-    rows = s.lights.sky.shape[0]
-    row = (direction[2].clamp(-1, 1).arccos() / torch.pi * rows).long().clamp(0, rows - 1)
-    around = torch.atan2(direction[1], direction[0]).remainder(2 * torch.pi)
-    column = (around / torch.pi * rows).long().clamp(0, 2 * rows - 1)
-    sky = s.lights.sky[row, column].reshape(1, *size)
-    is_dark = s.place in ("closeup", "figure", "board", "shapes")
-    shares = [0.0 if is_dark else _VOID.get(role, 0.0) for role in s.roles]
-    levels = torch.tensor(shares, device=device).reshape(-1, 1, 1, 1).expand(-1, 1, *size).clone()
-    for k, role in enumerate(s.roles):
-        if role == "sky" and not is_dark:
-            levels[k] = sky
-    return levels
+def _with_the_open(s: Scene, hits: render.Hits, light: Tensor, reflectance: Tensor) -> tuple[Tensor, Tensor]:
+    """Return `light` (k, 3, h, w) with what is seen where nothing is hit, and where (1, h, w) that is the sky."""
+    size = (hits.shape.shape[0], hits.shape.shape[1])
+    if s.place not in OUTDOORS:
+        shares = [_VOID.get(role, 0.0) if s.place == "room" else 0.0 for role in s.roles]
+        levels = torch.tensor(shares, device=light.device).reshape(-1, 1, 1, 1)
+        return torch.where(hits.mask, light, levels), torch.zeros_like(hits.mask)
+    skies, left = drawn_skies(s.roles, s.seed)
+    direction, is_sky = sky_seen_by(s.camera, size, hits.mask)
+    end = horizon(skies).to(light.device)
+    beyond = torch.where(is_sky, seen_sky(skies, direction, is_sky), end[:, :, None]).reshape(-1, 3, *size)
+    light = hazed(light, reflectance, hits.depth, left, end)
+    return torch.where(hits.mask, light, beyond), is_sky.reshape(1, *size)
 
 
 def _highlights(s: Scene, hits: render.Hits, normal: Tensor, light: Tensor, gloss: Tensor) -> Tensor:

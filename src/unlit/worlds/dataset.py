@@ -95,8 +95,12 @@ def world_name(number: int) -> str:
     return f"world-{number:010d}"
 
 
-def world_item(world: World) -> Item:
-    """Return a world as a sequence of its lights, one at a time, with all of its truth; see the module's head."""
+def world_item(world: World, split: Split) -> Item:
+    """Return a world as a sequence of its lights, one at a time, with all of its truth; see the module's head.
+
+    For training the sky is valid too. Where something is measured only surfaces are: what a sky reflects is agreed
+    upon, not true.
+    """
     lights = usable_lights(world)
     name = world_name(world.scene.seed)
     seen = float(world.basis.mask.float().mean())
@@ -104,7 +108,7 @@ def world_item(world: World) -> Item:
         raise SequenceError(f"{name}: {len(lights)} lights reach what is seen, {seen:.0%} of the picture; skip it")
     frames, shading = levelled(world, lights)
     k = len(lights)
-    mask = world.basis.mask
+    mask = world.with_sky if split == "train" else world.basis.mask
     truth = Truth(world.basis.reflectance * mask, shading * mask, torch.ones(k, dtype=torch.bool, device=frames.device))
     names = tuple(f"{n + 1:02}-{world.scene.roles[n]}" for n in lights.tolist())
     return Item(Sequence(frames, mask.expand(k, -1, -1, -1).contiguous(), name, names), truth, one_light=True)
@@ -147,7 +151,7 @@ class WorldSource:
 
     def read(self) -> Item:
         """Render it; SequenceError where next to nothing can be seen in it."""
-        return world_item(self.shelf.read(self.number))
+        return world_item(self.shelf.read(self.number), self.split)
 
 
 def open_worlds(text: str, device: str = "cpu") -> Dataset:

@@ -21,6 +21,7 @@ from unlit.worlds.materials import Materials
 from unlit.worlds.outdoors import garden, ruin, street
 from unlit.worlds.palette import stacked
 from unlit.worlds.rooms import room
+from unlit.worlds.vistas import vista
 
 _WORLDS = 5
 """First number of the seeds of scenes: the same numbers mean other draws elsewhere."""
@@ -29,14 +30,15 @@ LIGHTS = 8
 """Of every scene: so bases of several can be stacked."""
 
 PLACES: dict[str, tuple[float, Callable[[Generator], tuple[Builder, Lighting, Camera]]]] = {
-    "room": (0.22, room),
-    "closeup": (0.22, closeup),
-    "figure": (0.16, figure),
-    "board": (0.07, board),
-    "street": (0.12, street),
+    "room": (0.19, room),
+    "closeup": (0.19, closeup),
+    "figure": (0.14, figure),
+    "board": (0.06, board),
+    "street": (0.13, street),
     "garden": (0.09, garden),
-    "ruin": (0.05, ruin),
-    "shapes": (0.07, heap_of_shapes),
+    "ruin": (0.04, ruin),
+    "shapes": (0.06, heap_of_shapes),
+    "vista": (0.10, vista),
 }
 """Kinds of places, and how often each comes."""
 

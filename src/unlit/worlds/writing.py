@@ -66,7 +66,7 @@ def write_worlds(
         try:
             for done, world in enumerate(bases(missing, size, samples, device), len(there) + 1):
                 try:
-                    _write(out, world_item(world))
+                    _write(out, world_item(world, split))
                     known[world_name(world.scene.seed)] = split
                 except SequenceError as error:
                     left_out.append(str(error))

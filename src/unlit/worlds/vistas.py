@@ -1,0 +1,115 @@
+"""Towns and mountains as a webcam on a tower sees them: many small houses, woods, snow, and a horizon."""
+
+from __future__ import annotations
+
+import numpy as np
+from numpy.random import Generator
+from numpy.typing import NDArray
+
+from unlit.worlds.builder import Builder, dome, rolling
+from unlit.worlds.casters import add_casters
+from unlit.worlds.description import Camera
+from unlit.worlds.landscape import tree
+from unlit.worlds.light import Lighting, add_day, add_lamps_around
+from unlit.worlds.materials import Texture
+from unlit.worlds.palette import drawn_color, drawn_greens, drawn_material
+
+Array = NDArray[np.float64]
+
+_FIELDS = (Texture.PATCHES, Texture.CELLS, Texture.NOISE, Texture.FOLIAGE, Texture.PLAIN, Texture.BLOCKS)
+_WALLS = (Texture.PLAIN, Texture.PLAIN, Texture.CHECKS, Texture.BRICK, Texture.STRIPES, Texture.PLAID, Texture.RUST)
+_ROOFS = (Texture.PLAIN, Texture.BRICK, Texture.RUST, Texture.STRIPES)
+_SLOPES = (Texture.FOLIAGE, Texture.FOLIAGE, Texture.PATCHES, Texture.NOISE, Texture.CELLS, Texture.RUST)
+
+
+def vista(draw: Generator) -> tuple[Builder, Lighting, Camera]:
+    """Return a town on a plain or by mountains, from above."""
+    b, camera = Builder(draw), _camera(draw)
+    ground = b.material(drawn_material(draw, 20, _FIELDS, drawn_greens(draw)[0] if draw.random() < 0.5 else None, 0.02))
+    b.quad((0, 0, 0), (4000, 0, 0), (0, 4000, 0), ground)
+    if draw.random() < 0.5:
+        b.relief((0, 60, -0.5), (140, 110, draw.uniform(0.5, 3)), rolling(draw, 0.9), ground)
+    for _ in range(int(draw.integers(0, 4))):
+        _mountain(b)
+    _town(b, int(draw.integers(6, 27)), camera)
+    for _ in range(int(draw.integers(0, 7)) if draw.random() < 0.5 else 0):
+        _tower(b, np.array([*_place(draw, camera, 60, 180), 0]))
+    for _ in range(int(draw.integers(1, 4))):
+        _woods(b, int(draw.integers(3, 9)), _place(draw, camera, 15, 110))
+    for _ in range(int(draw.integers(0, 3))):
+        tree(b, np.array([*_place(draw, camera, 4, 25), 0]), draw.uniform(4, 9))
+    lighting = Lighting(draw, np.array([0, 60.0, 3.0]))
+    add_day(lighting, int(draw.integers(4, 6)))
+    if draw.random() < 0.85:
+        add_casters(b, lighting, camera)
+    add_lamps_around(lighting, int(draw.integers(1, 3)), 25.0, (0.2, 1.2))
+    lighting.flash(camera.position)
+    return b, lighting, camera
+
+
+def _camera(draw: Generator) -> Camera:
+    """Return a camera on a roof or tower; its horizon lies in the upper part of the picture, or just above."""
+    high, view = np.exp(draw.uniform(np.log(6), np.log(50))), float(np.radians(draw.uniform(20, 50)))
+    slope = (draw.uniform(-0.05, 0.55) - 0.5) * 2 * np.tan(view / 2)
+    return Camera((0.0, -15.0, high), (draw.normal(0, 4), 85.0, high + 100 * slope), view)
+
+
+def _place(draw: Generator, camera: Camera, near: float, far: float) -> Array:
+    """Return a place (2,) in view, or nearly, between two distances."""
+    away = np.exp(draw.uniform(np.log(near), np.log(far)))
+    return np.array([draw.uniform(-1, 1) * (away + 15) * np.tan(camera.view / 2) * 1.6, away])
+
+
+def _mountain(b: Builder) -> None:
+    """Add a hill or a peak behind the town: woods, rock, or snow on rock."""
+    draw = b.draw
+    far, size = draw.uniform(90, 260), draw.uniform(40, 150)
+    slope = drawn_material(draw, size * 0.5, _SLOPES, drawn_greens(draw)[0] if draw.random() < 0.5 else None, 0.02)
+    slope.gloss = 0.0
+    if draw.random() < 0.3:
+        snow, rock = drawn_color(draw, draw.uniform(0.6, 0.88), 0.0), drawn_color(draw, draw.uniform(0.08, 0.3), 0.02)
+        slope.texture = int(draw.choice([int(Texture.PATCHES), int(Texture.NOISE), int(Texture.RUST)]))
+        slope.colors = np.stack([snow, rock, 0.5 * (snow + rock), snow])
+    high = size * draw.uniform(0.2, 0.9)
+    heights = dome(draw, draw.uniform(0.4, 1.2))
+    b.relief((draw.normal(0, 90), far + size, -0.1 * high), (size, size, high), heights, b.material(slope))
+
+
+def _town(b: Builder, houses: int, camera: Camera) -> None:
+    """Add houses along a few streets, of a few kinds of walls and roofs, as towns have."""
+    draw = b.draw
+    walls = [b.material(drawn_material(draw, 4, _WALLS, vivid=0.08)) for _ in range(int(draw.integers(2, 6)))]
+    roofs = [b.material(drawn_material(draw, 3, _ROOFS, vivid=0.1)) for _ in range(int(draw.integers(1, 4)))]
+    gap = draw.uniform(7, 14)
+    for _ in range(houses):
+        x, y = np.round(_place(draw, camera, 18, 150) / gap) * gap + draw.normal(0, 0.8, 2)
+        half, high = draw.uniform(0.25, 0.48, 2) * gap, draw.uniform(3, 12)
+        at = np.array([x, y, 0])
+        b.box(at + [0, 0, high / 2], (*half, high / 2), walls[int(draw.integers(len(walls)))])
+        roof = roofs[int(draw.integers(len(roofs)))]
+        if draw.random() < 0.75:
+            b.gable(at + [0, 0, high], (half[0] * 1.1, half[1] * 1.05, half[0] * draw.uniform(0.4, 1.1)), roof)
+        else:
+            b.box(at + [0, 0, high], (half[0] * 1.02, half[1] * 1.02, 0.3), roof)
+
+
+def _tower(b: Builder, at: Array) -> None:
+    """Add an office tower or a steeple."""
+    draw = b.draw
+    high, half = draw.uniform(15, 60), draw.uniform(2.5, 7, 2)
+    front = b.material(drawn_material(draw, 6, _WALLS, vivid=0.1))
+    b.box(at + [0, 0, high / 2], (*half, high / 2), front)
+    if draw.random() < 0.4:
+        roof = b.material(drawn_material(draw, 4, _ROOFS, vivid=0.1))
+        b.rod(at + [0, 0, high], at + [0, 0, high * draw.uniform(1.2, 1.8)], float(half.min()), roof, cone=True)
+
+
+def _woods(b: Builder, crowns: int, middle: Array) -> None:
+    """Add crowns of trees about a place, each one ball: they are far away."""
+    draw = b.draw
+    green = b.material(drawn_material(draw, 2, (Texture.FOLIAGE, Texture.FOLIAGE, Texture.NOISE)))
+    b.materials[green].colors = drawn_greens(draw)
+    for _ in range(crowns):
+        x, y = middle + draw.normal(0, 6, 2)
+        size = draw.uniform(1.5, 4, 3)
+        b.ball((x, max(y, 3.0), size[2] * 0.9), size, green)

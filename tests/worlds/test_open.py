@@ -1,0 +1,171 @@
+"""What is seen where no surface is: sky, clouds and haze."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+import numpy as np
+import pytest
+import torch
+
+from unlit.data.batch import batch_of
+from unlit.data.dataset import Item
+from unlit.data.loader import places_of
+from unlit.data.sequence import Sequence
+from unlit.data.settings import AugmentSettings, DataSettings
+from unlit.data.truth import LUMINOUS, Truth
+from unlit.worlds import bases as rendering
+from unlit.worlds.bases import World
+from unlit.worlds.dataset import world_item
+from unlit.worlds.description import Camera
+from unlit.worlds.light import Role
+from unlit.worlds.open import OUTDOORS, REFLECTANCE, drawn_skies, hazed, horizon, seen_sky, sky_seen_by
+from unlit.worlds.scene import PLACES, scene
+
+ROLES: tuple[Role, ...] = ("sun", "sun", "sky", "lamp", "flash", "sun", "lamp", "sky")
+SIZE = (32, 48)
+
+
+@pytest.fixture(scope="module")
+def town() -> World:
+    """A vista with sky over it."""
+    return next(iter(rendering._rendered([scene(5, "vista")], SIZE, 4)))
+
+
+def upwards(count: int = 4000) -> torch.Tensor:
+    """Directions (3, n) all over the upper half."""
+    draw = np.random.default_rng(0)
+    z, around = draw.uniform(0.05, 1, count), draw.uniform(0, 2 * np.pi, count)
+    flat = np.sqrt(1 - z**2)
+    return torch.from_numpy(np.stack([flat * np.cos(around), flat * np.sin(around), z])).float()
+
+
+def test_places_under_the_sky_are_places() -> None:
+    assert set(OUTDOORS) <= set(PLACES)
+
+
+def test_a_seed_has_its_skies_and_each_light_has_its_own() -> None:
+    direction = upwards()
+    everywhere = torch.ones(direction.shape[1], dtype=torch.bool)
+    first, again = (seen_sky(drawn_skies(ROLES, 7)[0], direction, everywhere) for _ in range(2))
+    assert torch.equal(first, again)
+    assert len({tuple(light.flatten()[:50].tolist()) for light in first}) == len(ROLES)
+    assert torch.isfinite(first).all()
+    assert (first > 0).all(), "nowhere black: what has no light at all tells nothing of its reflectance"
+
+
+def test_the_sky_is_brighter_by_day_than_by_night() -> None:
+    direction = upwards(500)
+    everywhere = torch.ones(500, dtype=torch.bool)
+    means = torch.stack(
+        [seen_sky(drawn_skies(ROLES, seed)[0], direction, everywhere).mean((1, 2)) for seed in range(40)]
+    )
+    day, night = (means[:, [r in roles for r in ROLES]] for roles in (("sun", "sky"), ("lamp", "flash")))
+    assert day.median() > 10 * night.median()
+
+
+@pytest.mark.parametrize("cover", [0.2, 0.5, 0.8])
+def test_clouds_cover_the_share_that_is_asked_for(cover: float) -> None:
+    direction = upwards()
+    everywhere = torch.ones(direction.shape[1], dtype=torch.bool)
+    base = drawn_skies(("sun",), 3)[0][0]
+    shares = []
+    for seed in range(8):
+        sky = replace(base, cover=cover, cloud=30.0, softness=0.02, whiteness=0.01, scale=3.0, seed=seed, level=1.0)
+        shares.append(float((seen_sky([sky], direction, everywhere)[0].mean(0) > 3).float().mean()))
+    assert abs(float(np.mean(shares)) - cover) < 0.15
+
+
+def test_only_what_looks_up_past_everything_sees_the_sky() -> None:
+    hit = torch.zeros(1, 6, 8, dtype=torch.bool)
+    hit[0, 0, 0] = True
+    direction, where = sky_seen_by(Camera((0.0, 0.0, 2.0), (0.0, 1.0, 2.0), 0.9), (6, 8), hit)
+    assert direction.shape == (3, 48)
+    expected = torch.zeros(6, 8, dtype=torch.bool)
+    expected[:3] = True  # the camera looks straight ahead: the horizon is in the middle
+    expected[0, 0] = False
+    assert torch.equal(where.reshape(6, 8), expected)
+
+
+def test_haze_is_light_that_is_added_on_the_way() -> None:
+    draw = torch.Generator().manual_seed(1)
+    light, reflectance = torch.rand(2, 3, 4, 5, generator=draw), torch.rand(3, 4, 5, generator=draw) * 0.8 + 0.05
+    depth = torch.rand(1, 4, 5, generator=draw) * 50 + 1
+    depth[0, 0, 0] = torch.inf
+    airlight = torch.tensor([[0.5, 0.6, 0.9], [0.1, 0.1, 0.1]])
+    seen = hazed(light, reflectance, depth, 0.6, airlight) * reflectance
+    far = torch.quantile(depth[torch.isfinite(depth)], 0.75)
+    for k in range(2):
+        for c in range(3):
+            for y in range(4):
+                for x in range(5):
+                    own = light[k, c, y, x] * reflectance[c, y, x]
+                    share = 0.6 ** float((depth[0, y, x] / far).clamp_max(2.0)) if (y, x) != (0, 0) else 1.0
+                    expected = own * share + airlight[k, c] * (1 - share)
+                    torch.testing.assert_close(seen[k, c, y, x], expected, rtol=1e-4, atol=1e-6)
+
+
+def test_no_haze_leaves_light_as_it_is() -> None:
+    light = torch.rand(2, 3, 4, 5)
+    assert hazed(light, torch.ones(3, 4, 5), torch.ones(1, 4, 5), 1.0, torch.ones(2, 3)) is light
+    nothing = torch.full((1, 4, 5), torch.inf)
+    assert hazed(light, torch.ones(3, 4, 5), nothing, 0.5, torch.ones(2, 3)) is light
+
+
+def test_some_places_have_haze_and_most_have_none() -> None:
+    left = [drawn_skies(ROLES, seed)[1] for seed in range(200)]
+    assert 0.25 < np.mean([share < 1 for share in left]) < 0.55
+    assert min(left) > 0.4
+    assert horizon(drawn_skies(ROLES, 0)[0]).shape == (len(ROLES), 3)
+
+
+def test_the_sky_is_a_white_sheet_in_training_and_not_measured_elsewhere(town: World) -> None:
+    sky = town.with_sky & ~town.basis.mask
+    assert 0.05 < float(sky.float().mean()) < 0.8
+    assert float((town.basis.reflectance.amin(0, keepdim=True)[sky] - REFLECTANCE).abs().max()) < 1e-5
+    train, test = world_item(town, "train"), world_item(town, "test")
+    assert train.truth is not None
+    assert train.truth.reflectance is not None
+    assert train.truth.shading is not None
+    assert torch.equal(train.sequence.mask[:1], town.with_sky[None])
+    assert torch.equal(test.sequence.mask[:1], town.basis.mask[None])
+    assert test.truth is not None
+    assert test.truth.reflectance is not None
+    assert float(test.truth.reflectance[:, sky[0]].abs().max()) == 0, "unknown"
+    shown = train.truth.reflectance * train.truth.shading
+    torch.testing.assert_close(shown[:, :, sky[0]], train.sequence.frames[:, :, sky[0]], rtol=1e-4, atol=1e-6)
+
+
+def test_surfaces_seen_through_haze_are_still_reflectance_times_shading(town: World) -> None:
+    hazy = next(s for s in range(30) if drawn_skies(scene(s, "vista").roles, s)[1] < 0.8)
+    item = world_item(next(iter(rendering._rendered([scene(hazy, "vista")], SIZE, 4))), "test")
+    assert item.truth is not None
+    assert item.truth.reflectance is not None
+    assert item.truth.shading is not None
+    valid = item.sequence.mask.expand_as(item.sequence.frames)
+    shown = item.truth.reflectance * item.truth.shading
+    torch.testing.assert_close(shown[valid], item.sequence.frames[valid], rtol=1e-3, atol=1e-6)
+
+
+def test_a_room_has_no_sky() -> None:
+    room = next(iter(rendering._rendered([scene(3, "room")], (16, 24), 2)))
+    assert torch.equal(room.with_sky, room.basis.mask)
+
+
+def test_a_clipped_sky_counts_and_a_clipped_surface_does_not() -> None:
+    reflectance = torch.full((3, 8, 8), 0.5)
+    reflectance[:, :4] = REFLECTANCE
+    shading = torch.full((2, 3, 8, 8), 0.3)
+    shading[:, :, :2] = 4.0  # of the sky, half is too bright
+    shading[:, :, 6:] = 9.0
+    item = Item(
+        Sequence(reflectance * shading, torch.ones(2, 1, 8, 8, dtype=torch.bool), "half a sky"),
+        Truth(reflectance, shading, torch.ones(2, dtype=torch.bool)),
+    )
+    augment = AugmentSettings(flip=False, rotation=0.0, crop=0)
+    batch = batch_of(
+        [item], [np.random.default_rng(0)], [places_of(item)], DataSettings(frames=2), augment, torch.device("cpu")
+    )
+    rows = batch.mask[0, 0, 0].all(1).tolist()
+    assert rows == [True] * 6 + [False] * 2
+    assert REFLECTANCE > LUMINOUS > 1
