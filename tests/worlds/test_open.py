@@ -10,9 +10,9 @@ import torch
 
 from unlit.data.batch import batch_of
 from unlit.data.dataset import Item
-from unlit.data.loader import places_of
 from unlit.data.sequence import Sequence
 from unlit.data.settings import AugmentSettings, DataSettings
+from unlit.data.sizing import places_of
 from unlit.data.truth import LUMINOUS, Truth
 from unlit.worlds import bases as rendering
 from unlit.worlds.bases import World

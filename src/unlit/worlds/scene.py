@@ -30,15 +30,15 @@ LIGHTS = 8
 """Of every scene: so bases of several can be stacked."""
 
 PLACES: dict[str, tuple[float, Callable[[Generator], tuple[Builder, Lighting, Camera]]]] = {
-    "room": (0.19, room),
-    "closeup": (0.19, closeup),
-    "figure": (0.14, figure),
+    "room": (0.18, room),
+    "closeup": (0.18, closeup),
+    "figure": (0.16, figure),
     "board": (0.06, board),
-    "street": (0.13, street),
-    "garden": (0.09, garden),
+    "street": (0.12, street),
+    "garden": (0.08, garden),
     "ruin": (0.04, ruin),
-    "shapes": (0.06, heap_of_shapes),
-    "vista": (0.10, vista),
+    "shapes": (0.07, heap_of_shapes),
+    "vista": (0.11, vista),
 }
 """Kinds of places, and how often each comes."""
 
