@@ -38,12 +38,14 @@ SEEN = (256, 384)
 
 # What the system tells of a child's memory counts that of its parent before it became another program.
 _COMMAND = """
-import pathlib, sys
+import atexit, pathlib
 from unlit.cli import main
-main(sys.argv[1:])
 status = pathlib.Path("/proc/self/status")
-if status.exists():
-    print(next(line.split()[1] for line in status.read_text().splitlines() if line.startswith("VmHWM")))
+@atexit.register
+def tell():
+    if status.exists():
+        print(next(line.split()[1] for line in status.read_text().splitlines() if line.startswith("VmHWM")))
+main()
 """
 
 

@@ -296,3 +296,15 @@ def test_the_command_line_has_the_defaults_of_the_functions_it_calls() -> None:
     for name in ("weights", "device", "size", "detail", "precision", "compiled"):
         assert options[name].default == predictor[name].default, name
     assert options["exact"].default == inspect.signature(Predictor.decompose).parameters["exact"].default
+
+
+def test_a_process_that_is_done_leaves_at_once_but_calls_whom_it_must_and_says_all(
+    tmp_path: Path, weights: Path, image: NDArray[np.float32]
+) -> None:
+    write_image(tmp_path / "a.png", image)
+    program = "import atexit; atexit.register(print, 'called'); from unlit.cli import main; main(); print('stayed')"
+    words = ["decompose", tmp_path / "a.png", "--out", tmp_path / "out", "--weights", weights]
+    done = subprocess.run([sys.executable, "-c", program, *words], capture_output=True, text=True, check=True)
+    assert done.stdout == "called\n"
+    assert (tmp_path / "out" / "a.unlit.json").exists()
+    assert done.stderr.endswith("a.unlit.json says what was written\n")
