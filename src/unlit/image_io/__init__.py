@@ -3,9 +3,10 @@
 What is read and written, and how each file's encoding is known, is set down in docs/formats.md.
 """
 
+from unlit.image_io.format import WRITABLE_SUFFIXES
 from unlit.image_io.image import MAX_PIXELS, Encoding, FailedImageError, Image, ImageError
 from unlit.image_io.reading import check_image, read_image
-from unlit.image_io.writing import WRITABLE_SUFFIXES, write_encoded, write_image
+from unlit.image_io.writing import write_encoded, write_image
 
 __all__ = [
     "MAX_PIXELS",

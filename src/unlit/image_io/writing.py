@@ -7,7 +7,6 @@ import secrets
 import shutil
 from collections.abc import Mapping
 from contextlib import suppress
-from dataclasses import dataclass
 from typing import IO, TYPE_CHECKING, Any
 
 import numpy as np
@@ -15,6 +14,7 @@ import OpenImageIO
 
 from unlit.color import linear_to_srgb
 from unlit.image_io.color_space import CHROMATICITIES, row_blocks
+from unlit.image_io.format import EXR, FORMATS, HDR, WRITABLE_SUFFIXES, Format, options
 from unlit.image_io.icc import srgb_profile
 from unlit.image_io.image import Encoding, FailedImageError, ImageError, checked_path
 from unlit.image_io.scratch import scratch_file
@@ -24,41 +24,6 @@ if TYPE_CHECKING:
 
     from numpy.typing import ArrayLike, NDArray
 
-
-@dataclass(frozen=True)
-class _Format:
-    """What a format can hold, and how OpenImageIO is to write it."""
-
-    numbers: dict[int, str]
-    """The kind of number for each count of bits; the first is the default."""
-    options: dict[str, int | str]
-    has_gray: bool = True
-    has_alpha: bool = True
-    has_profile: bool = True
-    """Whether the encoding is recorded by an ICC profile; the other formats have a field for it."""
-
-
-# Measured on a photograph of 4 megapixels: PNG in 0.11 s instead of 0.83 s for a fifth more bytes, JPEG XL in 0.4 s
-# instead of 2 s for a quarter more. WebP without loss, since JPEG is there for small files.
-_PNG = _Format({8: "uint8", 16: "uint16"}, {"png:compressionLevel": 1, "png:filter": 32}, has_profile=False)
-_TIFF = _Format({16: "uint16", 8: "uint8", 32: "float"}, {"compression": "zip"})
-_JPEG = _Format({8: "uint8"}, {"compression": "jpeg:95", "jpeg:subsampling": "4:4:4"}, has_alpha=False)
-_WEBP = _Format({8: "uint8"}, {"compression": "lossless"}, has_gray=False)
-_JXL = _Format({8: "uint8", 16: "uint16"}, {"jpegxl:effort": 3}, has_gray=False)
-_EXR = _Format({32: "float", 16: "half"}, {"compression": "zip"}, has_profile=False)
-_HDR = _Format({32: "float"}, {}, has_gray=False, has_alpha=False, has_profile=False)
-_FORMATS = {
-    ".png": _PNG,
-    ".tif": _TIFF,
-    ".tiff": _TIFF,
-    ".jpg": _JPEG,
-    ".jpeg": _JPEG,
-    ".webp": _WEBP,
-    ".jxl": _JXL,
-    ".exr": _EXR,
-    ".hdr": _HDR,
-}
-WRITABLE_SUFFIXES = tuple(_FORMATS)
 
 _MAX_HEADER = 1 << 16
 _COLOR_SPACES = {"srgb": "srgb_rec709_scene", "linear": "lin_rec709_scene"}
@@ -117,15 +82,15 @@ def write_encoded(path: str | os.PathLike[str], stored: NDArray[np.uint8 | np.ui
     _write_atomically(path, stored, _spec(format_, list("RGBA")[: stored.shape[-1]], stored, encoding, numbers))
 
 
-def _format(path: Path) -> _Format:
-    format_ = _FORMATS.get(path.suffix.lower())
+def _format(path: Path) -> Format:
+    format_ = FORMATS.get(path.suffix.lower())
     if format_ is None:
         wrong = f"cannot be written as {path.suffix!r}" if path.suffix else "has no suffix to tell the format"
         raise ImageError(path, wrong, f"use one of {', '.join(WRITABLE_SUFFIXES)}")
     return format_
 
 
-def _kind_of_number(path: Path, format_: _Format, bits: int | None) -> str:
+def _kind_of_number(path: Path, format_: Format, bits: int | None) -> str:
     if bits is None:
         return next(iter(format_.numbers.values()))
     if bits not in format_.numbers:
@@ -134,14 +99,14 @@ def _kind_of_number(path: Path, format_: _Format, bits: int | None) -> str:
     return format_.numbers[bits]
 
 
-def _check_options(path: Path, format_: _Format, encoding: Encoding, *, has_alpha: bool, only_exr: bool) -> None:
+def _check_options(path: Path, format_: Format, encoding: Encoding, *, has_alpha: bool, only_exr: bool) -> None:
     if encoding not in _COLOR_SPACES:
         raise ImageError(path, f"cannot be encoded as {encoding!r}", 'use encoding="srgb" or encoding="linear"')
-    if format_ is _HDR and encoding != "linear":
+    if format_ is HDR and encoding != "linear":
         raise ImageError(path, "is linear by its format", 'use encoding="linear" or another format')
     if has_alpha and not format_.has_alpha:
         raise ImageError(path, "cannot hold alpha", "use PNG, TIFF or EXR, or leave alpha out")
-    if only_exr and format_ is not _EXR:
+    if only_exr and format_ is not EXR:
         raise ImageError(path, "cannot hold layers or metadata", "use EXR")
 
 
@@ -166,7 +131,7 @@ def _channels(
             )
         names = [*names, "A"]
     stored = _stored(_format(path), light, opacity, encoding, numbers)
-    largest = _HDR_LARGEST if _format(path) is _HDR else _LARGEST.get(numbers)
+    largest = _HDR_LARGEST if _format(path) is HDR else _LARGEST.get(numbers)
     if largest is not None and not (stored.max() <= largest and stored.min() >= -largest):
         remedy = "use bits=32 or scale them down" if numbers == "half" else "scale them down"
         raise ImageError(path, f"is given values beyond {largest:.6g}, the largest that it can hold", remedy)
@@ -186,7 +151,7 @@ def _checked(path: Path, values: ArrayLike, what: str) -> NDArray[np.floating[An
 
 
 def _stored(
-    format_: _Format,
+    format_: Format,
     light: NDArray[np.floating[Any]],
     alpha: NDArray[np.floating[Any]] | None,
     encoding: Encoding,
@@ -200,9 +165,9 @@ def _stored(
         block = linear_to_srgb(light[rows]) if encoding == "srgb" else light[rows]
         if alpha is not None:
             # EXR keeps color multiplied by alpha, by its standard; the others are written as they come.
-            block = block * alpha[rows][..., None] if format_ is _EXR else block
+            block = block * alpha[rows][..., None] if format_ is EXR else block
             block = np.concatenate([block, alpha[rows][..., None]], axis=-1)
-        if format_ is _HDR:
+        if format_ is HDR:
             block = np.maximum(block, 0)  # its shared exponents have no sign
         if largest:
             block = np.rint(np.clip(block, 0, 1) * largest)
@@ -212,21 +177,21 @@ def _stored(
 
 
 def _spec(
-    format_: _Format, names: list[str], stored: NDArray[Any], encoding: Encoding, numbers: str
+    format_: Format, names: list[str], stored: NDArray[Any], encoding: Encoding, numbers: str
 ) -> OpenImageIO.ImageSpec:
     """Describe the file to OpenImageIO, its encoding with it."""
     h, w, c = stored.shape
     spec = OpenImageIO.ImageSpec(w, h, c, numbers)
     spec.channelnames = names
     spec.alpha_channel = names.index("A") if "A" in names else -1
-    for option, value in format_.options.items():
+    for option, value in options(format_, stored).items():
         spec[option] = value
-    spec["oiio:UnassociatedAlpha"] = int(format_ is not _EXR)
+    spec["oiio:UnassociatedAlpha"] = int(format_ is not EXR)
     spec["oiio:ColorSpace"] = _COLOR_SPACES[encoding]
     if format_.has_profile:
         profile = srgb_profile(encoding, gray="Y" in names)
         spec.attribute("ICCProfile", OpenImageIO.TypeDesc(f"uint8[{len(profile)}]"), np.frombuffer(profile, np.uint8))
-    if format_ is _EXR:
+    if format_ is EXR:
         spec.attribute("chromaticities", OpenImageIO.TypeDesc("float[8]"), CHROMATICITIES["rec709"])
     return spec
 
