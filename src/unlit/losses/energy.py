@@ -16,9 +16,10 @@ from torch import Tensor
 from unlit.losses.consistency import consistency_term
 from unlit.losses.reconstruction import reconstruction_term
 from unlit.losses.reflectance import dense_reflectance_term, local_reflectance_term
-from unlit.losses.settings import EnergySettings
+from unlit.losses.settings import WEIGHTS, EnergySettings
 from unlit.losses.shading import shading_term
 from unlit.model.decomposition import Decomposition
+from unlit.pairwise.filtering import has_kernels
 from unlit.pairwise.neighbors import paired
 from unlit.pairwise.pairwise import Pairwise, build_pairwise
 
@@ -48,11 +49,30 @@ def energy(
 
     `frames` (m, 3, h, w) linear and `mask` (m, 1, h, w), True = valid, are what was seen; `pairwise` comes of them, and
     is built here if not given. Losses are float32 at least, whatever the network computes in. Without `idle` terms that
-    have no weight are 0, which takes no time.
+    have no weight are 0, which takes no time, and only the total may have a gradient.
     """
     settings = settings or EnergySettings()
     _check_shapes(frames, mask, decomposition)
     mask = mask.bool()
+    if pairwise is not None and not idle and _is_learned_on_gpu(decomposition.log_reflectance):
+        from unlit.losses import energy_kernels as kernels
+
+        if kernels.fits(frames, mask, decomposition, pairwise, settings):
+            total, terms = kernels.energy(frames, mask, decomposition, pairwise, settings)
+            return LossTerms(**dict(zip(WEIGHTS, terms.unbind(), strict=True)), total=total)
+    return plain_energy(frames, mask, decomposition, pairwise, settings, idle=idle)
+
+
+def plain_energy(
+    frames: Tensor,
+    mask: Tensor,
+    decomposition: Decomposition,
+    pairwise: Pairwise | None,
+    settings: EnergySettings,
+    *,
+    idle: bool = True,
+) -> LossTerms:
+    """Return that term by term; the mask is boolean."""
     # What is masked may hold anything, NaN too; and half precision is too short for sums over frames.
     frames = torch.where(mask, frames, 0).to(torch.promote_types(frames.dtype, torch.float32))
     pairwise = pairwise or build_pairwise(frames, mask, settings.pairwise)
@@ -106,6 +126,12 @@ def scale_term(mask: Tensor, log_shading: Tensor) -> Tensor:
     """Return the mean |log S| over valid pixels."""
     valid = mask.to(log_shading.dtype)
     return (log_shading.abs() * valid).sum() / valid.sum().clamp_min(1)
+
+
+def _is_learned_on_gpu(log_reflectance: Tensor) -> bool:
+    """Return whether a gradient is wanted where kernels may find it; torch.compile cannot look into these."""
+    is_learned = torch.is_grad_enabled() and log_reflectance.requires_grad
+    return is_learned and log_reflectance.is_cuda and has_kernels() and not torch.compiler.is_compiling()
 
 
 def _check_shapes(frames: Tensor, mask: Tensor, decomposition: Decomposition) -> None:

@@ -51,8 +51,8 @@ def _gather(
     own = tl.load(scale + point, inside, 0.0)
     size = tl.zeros([block], tl.float32)
     for channel in tl.static_range(k):
-        mean = tl.sum(tl.load(sample + channel * channel_step), 0) / _SAMPLE
-        value = own * (tl.load(at + channel * channel_step, inside, 0.0) - mean)
+        mean = tl.sum(tl.load(sample + channel * channel_step).to(tl.float32), 0) / _SAMPLE
+        value = own * (tl.load(at + channel * channel_step, inside, 0.0).to(tl.float32) - mean)
         tl.store(values + point * k + channel, value, inside)
         size = tl.maximum(size, tl.abs(value))
     # Floats that are not negative are ordered as their bits are, so an integer maximum finds the largest.
@@ -92,29 +92,38 @@ def value_and_gradient(
     own: TritonFilter, points: SortedPoints, log_reflectance: Tensor, *, is_whole: bool
 ) -> tuple[Tensor, Tensor]:
     """Return L_rs of log_reflectance (m, k, h, w), float32, and its gradient; it `is_whole` where all pixels count."""
-    image = _even(log_reflectance.detach())
-    n, k = points.scale.shape[0], image.shape[1]
-    values, largest = image.new_empty(n, k), torch.zeros((), dtype=torch.int32, device=image.device)
-    grid = (triton.cdiv(n, BLOCK),)
-    _gather[grid](image, points.places, points.scale, values, largest, n, *_steps(image), k=k, block=BLOCK)
-    blurred = own.blurred(values, largest.view(torch.float32))
+    image = even(log_reflectance.detach())
     gradient = torch.empty_like(image) if is_whole else torch.zeros_like(image)
-    partials = image.new_empty(grid)
+    # A sum of squares; rounding alone could make it negative.
+    value = partials_into_gradient(own, points, image, gradient).sum().clamp_min(0)
+    return value / (points.scale.shape[0] * image.shape[1]), gradient
+
+
+def partials_into_gradient(own: TritonFilter, points: SortedPoints, image: Tensor, gradient: Tensor) -> Tensor:
+    """Write the gradient of L_rs by an `even` image (m, k, h, w); return numbers whose sum is 3n L_rs.
+
+    The gradient is float32, in memory as an `even` image is; where pixels do not count it is left as it was.
+    """
+    n, k = points.scale.shape[0], image.shape[1]
+    values, largest = gradient.new_empty(n, k), torch.zeros((), dtype=torch.int32, device=image.device)
+    grid = (triton.cdiv(n, BLOCK),)
+    _gather[grid](image, points.places, points.scale, values, largest, n, *steps(image), k=k, block=BLOCK)
+    blurred = own.blurred(values, largest.view(torch.float32))
+    partials = gradient.new_empty(grid)
     _product[grid](
         blurred, *own.on_points, values, *points, gradient, partials, 2 / (n * k), n, blurred.shape[1],
-        *_steps(gradient), k=k, width=own.width, block=BLOCK,
+        *steps(gradient), k=k, width=own.width, block=BLOCK,
     )  # fmt: skip
-    # A sum of squares; rounding alone could make it negative.
-    return partials.sum().clamp_min(0) / (n * k), gradient
+    return partials
 
 
-def _even(image: Tensor) -> Tensor:
+def even(image: Tensor) -> Tensor:
     """Return an image (m, k, h, w) whose pixels, row after row, lie at equal steps: most do, channels last too."""
     layouts = (torch.contiguous_format, torch.channels_last)
     return image if any(image.is_contiguous(memory_format=layout) for layout in layouts) else image.contiguous()
 
 
-def _steps(image: Tensor) -> tuple[int, int, int, int]:
+def steps(image: Tensor) -> tuple[int, int, int, int]:
     """Return the pixels of a frame, and the steps in memory from frame to frame, channel to channel, pixel to pixel."""
     frame, channel, row, column = image.stride()
     return image.shape[2] * image.shape[3], frame, channel, column if image.shape[3] > 1 else row

@@ -33,7 +33,7 @@ def _smoothness(
     pixel = tl.program_id(0) * block + tl.arange(0, block)
     y, x = pixel // w, pixel % w
     own = log_shading + frame.to(tl.int64) * (h * w)
-    here = tl.load(own + pixel, pixel < h * w, 0.0)
+    here = tl.load(own + pixel, pixel < h * w, 0.0).to(tl.float32)
     total = tl.zeros([block], tl.float32)
     slope = tl.zeros([block], tl.float32)
     for level in range(levels):
@@ -49,13 +49,13 @@ def _smoothness(
             reach = ((down << level) * w) + (right << level)
             ahead = taken & (row + down < rows) & (column + right >= 0) & (column + right < columns)
             weight = share * tl.load(at, ahead, 0.0)
-            difference = here - tl.load(own + pixel + reach, ahead, 0.0)
+            difference = here - tl.load(own + pixel + reach, ahead, 0.0).to(tl.float32)
             total += weight * difference * difference
             if wants_gradient:
                 behind = taken & (row >= down) & (column >= right) & (column - right < columns)
                 slope += 2 * weight * difference
                 weight = share * tl.load(at - (down * columns + right), behind, 0.0)
-                slope += 2 * weight * (here - tl.load(own + pixel - reach, behind, 0.0))
+                slope += 2 * weight * (here - tl.load(own + pixel - reach, behind, 0.0).to(tl.float32))
         weights += 4 * m * plane
     if wants_gradient:
         tl.store(gradient + frame.to(tl.int64) * (h * w) + pixel, slope, pixel < h * w)
@@ -64,16 +64,23 @@ def _smoothness(
 
 def value_and_gradient(pairs: PackedPairs, log_shading: Tensor, wants_gradient: bool) -> tuple[Tensor, Tensor | None]:
     """Return L_ss of log_shading (m, 1, h, w), float32, and its gradient, if wanted."""
+    partials, gradient = partials_and_gradient(pairs, log_shading.detach().contiguous(), wants_gradient)
+    return partials.sum(), gradient
+
+
+def partials_and_gradient(
+    pairs: PackedPairs, log_shading: Tensor, wants_gradient: bool = True
+) -> tuple[Tensor, Tensor | None]:
+    """Return numbers whose sum is L_ss of log_shading, contiguous, and its gradient, if wanted; both are float32."""
     m, h, w = pairs.size
-    values = log_shading.detach().contiguous()
     grid = (triton.cdiv(h * w, BLOCK), m)
-    partials = values.new_empty(m * grid[0])
-    gradient = torch.empty_like(values) if wants_gradient else None
+    partials = pairs.weights.new_empty(m * grid[0])
+    gradient = torch.empty_like(log_shading, dtype=torch.float32) if wants_gradient else None
     _smoothness[grid](
-        values, pairs.weights, pairs.counts, partials, partials if gradient is None else gradient, m, h, w,
+        log_shading, pairs.weights, pairs.counts, partials, partials if gradient is None else gradient, m, h, w,
         levels=len(pairs), wants_gradient=wants_gradient, block=BLOCK,
     )  # fmt: skip
-    return partials.sum(), gradient
+    return partials, gradient
 
 
 class _ShadingTerm(torch.autograd.Function):

@@ -28,7 +28,7 @@ class LastLayer(nn.ConvTranspose2d):
 
     def forward(self, x: Tensor, output_size: list[int] | None = None) -> Tensor:
         """Return (m, d, 2h, 2w) for x (m, c, h, w)."""
-        # Not compiled, adding windows takes several passes. A CPU would gain too (docs/trials-speed.md), but there results
+        # Not compiled, adding windows takes several passes. A CPU would gain too (docs/trials-speed.md), but there values
         # and exported files stay as they are.
         if x.is_cuda and output_size is None and torch.compiler.is_compiling():
             return self.overlapped(x)

@@ -36,12 +36,16 @@ def objective(
     values = dict.fromkeys(TERMS, batch.frames.new_zeros(()))
     if pairwise is not None:
         values |= vars(batch_energy(batch.frames, batch.mask, decomposition, pairwise, config.energy, idle=False))
-    values["solved"] = _solved(batch, decomposition, config)
-    values["supervised"] = _supervised(batch, decomposition, config)
+    # What has no weight is not added either: on a GPU every number that is made or added costs a launch.
+    if config.solved.weight > 0:
+        values["solved"] = _solved(batch, decomposition, config)
+        values["total"] = values["total"] + config.solved.weight * values["solved"]
+    if config.supervised.any:
+        values["supervised"] = _supervised(batch, decomposition, config)
+        values["total"] = values["total"] + values["supervised"]
     # A part may count for nothing (the color where light is gray, shading where only reflectance is known). But several
     # processes wait for every parameter's gradient, and a captured pass for every part's: a sum of nothing has one. It
     # costs a pass over all of it.
-    values["total"] = values["total"] + config.solved.weight * values["solved"] + values["supervised"]
     if idle:
         values["total"] = values["total"] + sum(getattr(decomposition, name)[:0].float().sum() for name in _PARTS)
     return values
@@ -50,7 +54,7 @@ def objective(
 def _solved(batch: Batch, decomposition: Decomposition, config: Config) -> Tensor:
     """Return how far the frames are from the reflectance that their sequences were solved to have."""
     known = [None if truth is None else truth.reflectance for truth in batch.truths]
-    if config.solved.weight == 0 or any(reflectance is None for reflectance in known):
+    if any(reflectance is None for reflectance in known):
         return batch.frames.new_zeros(())
     reflectance = torch.stack(cast(list[Tensor], known)).repeat_interleave(batch.frames.shape[1], 0)
     frames, mask = batch.frames.flatten(0, 1), batch.mask.flatten(0, 1)
@@ -60,8 +64,6 @@ def _solved(batch: Batch, decomposition: Decomposition, config: Config) -> Tenso
 def _supervised(batch: Batch, decomposition: Decomposition, config: Config) -> Tensor:
     """Return the weighted sum of the supervised terms, the mean over the sequences of the batch."""
     total = batch.frames.new_zeros(())
-    if not config.supervised.any:
-        return total
     m, light = batch.frames.shape[1], config.energy.colored_light
     together = _stacked(batch.truths, m) if len(batch.names) > 1 else None
     if together is not None:

@@ -108,7 +108,8 @@ class Passing:
         """Go backward from what a batch is judged by; return the terms. Without `idle` parts may have no gradient."""
         values = objective(prepared.batch, prepared.pairwise, found, self.config, idle=idle)
         if values["total"].requires_grad:  # or nothing at all counts
-            (values["total"] / self.config.train.passes).backward()
+            passes = self.config.train.passes
+            (values["total"] if passes == 1 else values["total"] / passes).backward()
         return torch.stack([values[name].detach().float() for name in TERMS])
 
 
