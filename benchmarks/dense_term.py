@@ -65,7 +65,7 @@ def _ours(images: Tensor, group: Tensor, place: torch.device) -> list[dict[str, 
     features = _features(images)
     lattice = PermutohedralLattice(features, group)
     scaled = lattice.bistochastic()
-    pairs = DensePairs(lattice, scaled.scale, scaled.row_sums, None)
+    pairs = DensePairs(lattice, scaled, None)
     values = images.clamp_min(1e-4).log().requires_grad_()
 
     def step() -> None:
@@ -73,8 +73,7 @@ def _ours(images: Tensor, group: Tensor, place: torch.device) -> list[dict[str, 
 
     def everything() -> None:
         again = PermutohedralLattice(_features(images), group)
-        n = again.bistochastic()
-        torch.autograd.grad(dense_reflectance_term(DensePairs(again, n.scale, n.row_sums, None), values), values)
+        torch.autograd.grad(dense_reflectance_term(DensePairs(again, again.bistochastic(), None), values), values)
 
     counts = {"points": lattice.n, "vertices": lattice.vertex_count, "rounds": scaled.rounds}
     return [

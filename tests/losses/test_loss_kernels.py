@@ -337,7 +337,7 @@ class TestDenseReflectance:
         assert not kernels.fits(pairs, r.double())
         assert not kernels.fits(pairs, r[0])
         lattice = PermutohedralLattice(random(60, 5).abs())
-        plain = DensePairs(lattice, pairs.scale, pairs.row_sums, None)
+        plain = DensePairs(lattice, pairs.scaled, None)
         assert not kernels.fits(plain, r)
 
     @needs_cuda

@@ -97,8 +97,8 @@ def test_corners_of_simplices_are_those_of_plain_torch(d: int) -> None:
     packing = Packing([group_range, *cells, *[(0, d)] * d])
     vertices = Packing([group_range, *[((d + 1) * low - 3 * d, (d + 1) * high + 3 * d) for low, high in cells]])
     simplices = distinct(construction._located(features.cpu(), group.cpu(), packing)[0]).rows
-    steps = vertices.steps(construction._axis_steps(d))
-    fast = kernels.corners(simplices.to(DEVICE), packing, steps.to(DEVICE), vertices)
+    steps = torch.tensor(vertices.moves(construction.axis_steps(d)))
+    fast = kernels.corners(simplices.to(DEVICE), packing, vertices)
     assert torch.equal(fast.cpu(), construction._corners(simplices, packing, steps, vertices))
 
 

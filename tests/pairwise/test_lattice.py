@@ -317,7 +317,7 @@ def test_several_sequences_may_share_one_lattice() -> None:
     for s, own in ((0, [0, 3]), (1, [1, 2])):
         alone = dense_pairs(frames[own], mask[own])
         torch.testing.assert_close(result[number == s], alone.lattice.filter(values[number == s]))
-        torch.testing.assert_close(together.scale[number == s], alone.scale, rtol=1e-5, atol=0)
+        torch.testing.assert_close(together.scaled.scale[number == s], alone.scaled.scale, rtol=1e-5, atol=0)
 
 
 @pytest.mark.parametrize("d", [1, 2, 5, 6])

@@ -211,8 +211,8 @@ def test_every_setting_reaches_the_pairs() -> None:
     wide = FeatureScales(0.5, 0.2, 0.4)
     dense = build_pairwise(frames, mask, PairwiseSettings(scales=wide, normalized_median=False, shading_scales=2))
     assert dense.dense is not None
-    assert torch.equal(dense.dense.scale, dense_pairs(frames, mask, wide).scale)
-    assert not torch.equal(dense.dense.scale, dense_pairs(frames, mask).scale)
+    assert torch.equal(dense.dense.scaled.scale, dense_pairs(frames, mask, wide).scaled.scale)
+    assert not torch.equal(dense.dense.scaled.scale, dense_pairs(frames, mask).scaled.scale)
     assert len(dense.shading) == 2
     for pair in dense.shading[0]:
         weight = shading_weight(frames, mask, pair.offset, wide, normalized_median=False)

@@ -59,7 +59,7 @@ def test_pairs_that_are_rough_enough_for_training_hardly_change_the_energy_or_it
         assert pairs.dense is not None
         term = dense_reflectance_term(pairs.dense, log_reflectance)
         (slope,) = torch.autograd.grad(term, log_reflectance)
-        found.append((float(term.detach()), slope, pairs.dense.row_sums))
+        found.append((float(term.detach()), slope, pairs.dense.scaled.row_sums))
     (rough, rough_slope, row_sums), (exact, slope, _) = found
     assert 1e-4 < float((row_sums - 1).abs().max()) < 2.5 * TOLERANCE  # it is rough, and not too rough
     assert rough == pytest.approx(exact, rel=1e-3)

@@ -70,15 +70,15 @@ def fits(frames: Tensor, mask: Tensor, found: Decomposition, pairwise: Pairwise,
     """Return whether the kernels take these: an energy of all terms, pairs that kernels made of the same frames."""
     if not settings.all_pairs or any(getattr(settings, name) == 0 for name in WEIGHTS):
         return False
-    if pairwise.dense is None or not isinstance(pairwise.shading, PackedPairs):
+    dense = pairwise.dense
+    if dense is None or dense.in_order is None or not isinstance(dense.lattice.values_filter, TritonFilter):
         return False
-    own = pairwise.dense.in_order is not None and isinstance(pairwise.dense.lattice.values_filter, TritonFilter)
     m, _, h, w = frames.shape
     parts = (found.log_reflectance, found.log_shading, found.light_color)
     short = all(part.dtype in (torch.float32, torch.bfloat16, torch.float16) for part in parts)
     return (
-        own and short and frames.dtype == pairwise.dense.scale.dtype == torch.float32 and mask.dtype == torch.bool
-        and pairwise.shading.size == (m, h, w) and h * w <= MOST_PIXELS
+        short and frames.dtype == dense.in_order.scale.dtype == torch.float32 and mask.dtype == torch.bool
+        and isinstance(pairwise.shading, PackedPairs) and pairwise.shading.size == (m, h, w) and h * w <= MOST_PIXELS
     )  # fmt: skip
 
 

@@ -31,7 +31,8 @@ def dense_reflectance_term(pairs: DensePairs, log_reflectance: Tensor) -> Tensor
 def plain_dense_reflectance_term(pairs: DensePairs, log_reflectance: Tensor) -> Tensor:
     """Return L_rs by the lattice's own filter: any device, any dtype, differentiable any number of times."""
     values = log_reflectance.permute(0, 2, 3, 1).reshape(-1, log_reflectance.shape[1])
-    total: Tensor = _QuadraticForm.apply(values.to(pairs.scale.dtype), pairs)  # type: ignore[no-untyped-call]  # torch's
+    values = values.to(pairs.scaled.ordered_scale.dtype)
+    total: Tensor = _QuadraticForm.apply(values, pairs)  # type: ignore[no-untyped-call]  # torch's
     return total / (pairs.lattice.n * values.shape[1])
 
 
@@ -73,5 +74,5 @@ def _centered_and_product(values: Tensor, pairs: DensePairs) -> tuple[Tensor, Te
     """
     chosen = values if pairs.pixels is None else values[pairs.pixels]
     centered = chosen - chosen.mean(0)
-    scale = pairs.scale[:, None]
-    return centered, pairs.row_sums[:, None] * centered - scale * pairs.lattice.filter(scale * centered)
+    scale = pairs.scaled.scale[:, None]
+    return centered, pairs.scaled.row_sums[:, None] * centered - scale * pairs.lattice.filter(scale * centered)

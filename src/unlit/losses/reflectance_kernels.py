@@ -84,8 +84,9 @@ def _product(
 
 def fits(pairs: DensePairs, log_reflectance: Tensor) -> bool:
     """Return whether the kernels take these: pairs of points that a kernel sorted, and float32 images."""
-    own = pairs.in_order is not None and isinstance(pairs.lattice.values_filter, TritonFilter)
-    return own and log_reflectance.ndim == 4 and log_reflectance.dtype == pairs.scale.dtype == torch.float32
+    if pairs.in_order is None or not isinstance(pairs.lattice.values_filter, TritonFilter):
+        return False
+    return log_reflectance.ndim == 4 and log_reflectance.dtype == pairs.in_order.scale.dtype == torch.float32
 
 
 def value_and_gradient(

@@ -13,8 +13,9 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+from functools import cached_property
 from itertools import islice
-from typing import NamedTuple
 
 import torch
 from torch import Tensor
@@ -36,17 +37,31 @@ TINY = 1e-16
 _LOW, _HIGH = 1.0, 2.0
 
 
-class Bistochastic(NamedTuple):
+@dataclass(frozen=True)
+class Bistochastic:
     """The scale and how well it does."""
 
-    scale: Tensor
-    """(n,) N, positive."""
-    row_sums: Tensor
-    """(n,) the row sums of N W N that were reached: 1 up to twice the tolerance."""
+    ordered_scale: Tensor
+    """(n,) N, positive, of the points in `order`."""
+    ordered_row_sums: Tensor
+    """(n,) the row sums of N W N that were reached: 1 up to twice the tolerance. In `order` too."""
     rounds: int
     """Filterings that it took."""
-    in_order: tuple[Tensor, Tensor, Tensor] | None = None
-    """The points in the order in which they were scaled, where that is not their own, and both of these in it."""
+    order: Tensor | None = None
+    """(n,) the points in the order in which they were scaled, where that is not their own."""
+
+    @cached_property
+    def scale(self) -> Tensor:
+        """(n,) N of the points in their own order. It takes a pass to find, so only who asks waits for it."""
+        return self._in_own_order(self.ordered_scale)
+
+    @cached_property
+    def row_sums(self) -> Tensor:
+        """(n,) the row sums of the points in their own order."""
+        return self._in_own_order(self.ordered_row_sums)
+
+    def _in_own_order(self, values: Tensor) -> Tensor:
+        return values if self.order is None else torch.empty_like(values).index_copy_(0, self.order, values)
 
 
 def step_factors() -> Iterator[tuple[float, float]]:

@@ -30,11 +30,11 @@ def build_structure(features: Tensor, group: Tensor) -> Structure:
     packing = Packing([group_range, *cells, *[(0, d)] * d])
     words, weights = _located(features, group, packing)
     simplices, simplex, times, order = distinct(words)
-    simplex, order = simplex.to(torch.int32), order.to(torch.int32)
+    simplex = simplex.to(torch.int32)
     del words  # memory that the rest, which has its own, can use
     # Corners lie at most d beyond their cell, the bridges between them d beyond that, and their neighbors d more.
     vertex_packing = Packing([group_range, *[((d + 1) * low - 3 * d, (d + 1) * high + 3 * d) for low, high in cells]])
-    steps = vertex_packing.steps(_axis_steps(d)).to(features.device)
+    steps = torch.tensor(vertex_packing.moves(axis_steps(d))).to(features.device)
     occupied, corners, _, _ = distinct(_corners(simplices, packing, steps, vertex_packing))
     corners = corners.reshape(d + 1, -1).T.to(torch.int32).contiguous()
     neighbors = _neighbors(_with_bridges(occupied, steps), steps).to(torch.int32)
@@ -68,7 +68,7 @@ def _corners(simplices: Tensor, simplex_packing: Packing, steps: Tensor, packing
     if simplices.is_cuda and simplex_packing.word_count == packing.word_count == 1 and has_kernels():
         from unlit.pairwise import construction_kernels
 
-        return construction_kernels.corners(simplices, simplex_packing, steps, packing)
+        return construction_kernels.corners(simplices, simplex_packing, packing)
     columns = simplex_packing.columns(simplices)
     d = columns.shape[0] // 2
     rank = columns[d + 1 :]
@@ -102,11 +102,9 @@ def _neighbors(vertices: Tensor, steps: Tensor) -> Tensor:
     return torch.stack([behind[:, :v], ahead], dim=1)
 
 
-def _axis_steps(d: int) -> list[Tensor]:
+def axis_steps(d: int) -> list[list[int]]:
     """Return columns (d + 1,), group first: a step along axis j adds 1 to each coordinate but takes d from the j-th."""
-    steps = torch.ones(d, d + 1, dtype=torch.long)
-    steps[:, :d] -= (d + 1) * torch.eye(d, dtype=torch.long)
-    return [torch.zeros(d + 1, dtype=torch.long), *steps]
+    return [[0] * (d + 1), *([-d if j == i else 1 for j in range(d + 1)] for i in range(d))]
 
 
 def _moved(vertices: Tensor, steps: Tensor) -> Tensor:
@@ -119,17 +117,22 @@ def _ranges(features: Tensor, group: Tensor) -> list[Range]:
     d = features.shape[1]
     # A group for all is one number, repeated: no need to look at it more than once.
     bounds = [*torch.aminmax(features, dim=0), *torch.aminmax(group if group.stride(0) else group[:1])]
-    # One transfer from a GPU for all of them; the arithmetic on these few numbers is quicker here.
-    low, high, groups = torch.cat([b.double().reshape(-1) for b in bounds]).cpu().split([d, d, 2])
-    if not bool(torch.isfinite(torch.cat([low, high])).all()):
+    # One transfer from a GPU for all of them; the arithmetic on these few is quickest on plain numbers, and the device
+    # waits for it.
+    *numbers, first, last = torch.cat([b.double().reshape(-1) for b in bounds]).tolist()
+    if not all(map(math.isfinite, numbers)):
         raise ValueError("features hold NaN or infinite values; leave such points out of the lattice")
+    low, high = numbers[:d], numbers[d:]
     # A lifted coordinate is linear in the features, so its bounds are sums of the bounds that each gives alone.
-    lift = lift_matrix(d)[:, :d].T
-    alone = torch.stack([lift * low, lift * high]) / (d + 1)
+    lows, highs = [0.0] * d, [0.0] * d
+    for row, a, b in zip(lift_matrix(d).tolist(), low, high, strict=True):
+        for j in range(d):
+            least, most = sorted((row[j] * a / (d + 1), row[j] * b / (d + 1)))
+            lows[j] += least
+            highs[j] += most
     # Rounding moves a coordinate by half a cell at most, the return to the hyperplane by one more.
-    lows, highs = alone.amin(0).sum(1).tolist(), alone.amax(0).sum(1).tolist()
     farthest = max(map(abs, [*lows, *highs]))
     if farthest > _FARTHEST_CELL:
         raise ValueError(f"features lie up to {farthest:.3g} cells from zero, too many to count; scale them down")
     cells = [(math.floor(a) - 2, math.ceil(b) + 2) for a, b in zip(lows, highs, strict=True)]
-    return [(int(groups[0]), int(groups[1])), *cells]
+    return [(int(first), int(last)), *cells]

@@ -6,6 +6,7 @@ Shapes: n points, d features, s simplices. tests/pairwise/test_kernels.py holds 
 
 from __future__ import annotations
 
+from functools import cache
 from typing import no_type_check
 
 import torch
@@ -13,6 +14,7 @@ import triton
 import triton.language as tl
 from torch import Tensor
 
+from unlit.pairwise.construction import axis_steps
 from unlit.pairwise.embedding import lift_matrix
 from unlit.pairwise.packing import Packing
 
@@ -82,7 +84,6 @@ def located(features: Tensor, group: Tensor, packing: Packing) -> tuple[Tensor, 
     """Return each point's simplex, packed in one word (1, n), and its weights, as `construction._located` does."""
     n, d = features.shape
     padded = triton.next_power_of_2(d + 1)
-    lift = torch.nn.functional.pad(lift_matrix(d), (0, padded - d - 1)).to(features.device)
     values = packing.place_values
     # Of the cells, of the ranks, of the group.
     places = [*_filled(values[1 : d + 1], padded), *_filled(values[d + 1 :], padded), values[0]]
@@ -90,10 +91,17 @@ def located(features: Tensor, group: Tensor, packing: Packing) -> tuple[Tensor, 
     weights = features.new_empty(n, d + 1)
     grid = (triton.cdiv(n, POINTS),)
     _locate[grid](
-        features.contiguous(), group, group.stride(0), lift, torch.tensor(places).to(features.device),
+        features.contiguous(), group, group.stride(0), _lift(d, padded, features.device),
+        torch.tensor(places).to(features.device),
         codes, weights, n, packing.base(0), d=d, padded=padded, block=POINTS,
     )  # fmt: skip
     return codes, weights
+
+
+@cache
+def _lift(d: int, padded: int, device: torch.device) -> Tensor:
+    """Return `lift_matrix` on a device: to bring it there makes the device wait, and it never changes."""
+    return torch.nn.functional.pad(lift_matrix(d), (0, padded - d - 1)).to(device)
 
 
 @triton.jit
@@ -122,9 +130,9 @@ def _walk(
         tl.store(corners + color * s + simplex, word, inside)
 
 
-def corners(simplices: Tensor, simplex_packing: Packing, steps: Tensor, packing: Packing) -> Tensor:
+def corners(simplices: Tensor, simplex_packing: Packing, packing: Packing) -> Tensor:
     """Return the corners (1, (d + 1) s) of simplices (1, s), as `construction._corners` does."""
-    d, s = steps.shape[1] - 1, simplices.shape[1]
+    d, s = len(packing.lows) - 1, simplices.shape[1]
     padded = triton.next_power_of_2(d + 1)
     places, digits, lows = simplex_packing.place_values, simplex_packing.digits, simplex_packing.lows
     rows = [
@@ -133,8 +141,9 @@ def corners(simplices: Tensor, simplex_packing: Packing, steps: Tensor, packing:
         _filled(lows[1 : d + 1], padded),
         _filled(places[d + 1 :], padded, 1),
         _filled([(d + 1) * value for value in packing.place_values[1:]], padded),
+        _filled(packing.moves(axis_steps(d))[0], padded),
     ]
-    tables = torch.cat([torch.tensor(rows).to(steps.device), torch.nn.functional.pad(steps, (0, padded - d - 1))])
+    tables = torch.tensor(rows).to(simplices.device)
     result = torch.empty(1, (d + 1) * s, dtype=torch.int64, device=simplices.device)
     _walk[(triton.cdiv(s, BLOCK),)](
         simplices, tables, result, s, packing.base(0), places[0], digits[0], lows[0], packing.place_values[0],

@@ -34,7 +34,7 @@ class Structure:
     simplex: Tensor
     """(n,) index of each point's simplex, int32."""
     order: Tensor
-    """(n,) the points sorted by simplex, int32."""
+    """(n,) the points sorted by simplex, int64: what indexing takes as it is."""
     crowd: Tensor
     """The largest number of points in one simplex, a scalar."""
     corners: Tensor

@@ -247,8 +247,7 @@ class TritonFilter(TorchFilter):
                 break
         log_scale -= step  # the row sums are those of the scale before its last step
         scale = log_scale.exp_()
-        in_order = (self._order, scale, row_sums)
-        return Bistochastic(self._in_callers_order(scale), self._in_callers_order(row_sums), done, in_order)
+        return Bistochastic(scale, row_sums, done, self._order)
 
     def _workspace(self, filterings: int, k: int) -> tuple[Tensor, Tensor]:
         """Return fixed-point sums, zero, for some filterings of k channels, and two buffers (2, v, k) for the blur."""

@@ -73,6 +73,13 @@ class Packing:
             words[word].add_(column, alpha=value)  # one pass, whatever integers the column holds
         return words
 
+    def moves(self, columns: Sequence[Sequence[int]]) -> list[list[int]]:
+        """Return the same as `steps`, of and as plain numbers: for a few, that takes a hundredth of the time."""
+        moves = [[0] * len(columns[0]) for _ in range(self.word_count)]
+        for column, value, word in zip(columns, self.place_values, self.word, strict=True):
+            moves[word] = [move + value * difference for move, difference in zip(moves[word], column, strict=True)]
+        return moves
+
     def columns(self, words: Tensor) -> Tensor:
         """Return the columns (e, n) that words (t, n) were made of."""
         table = torch.tensor([self.word, self.place_values, self.digits, self.lows]).to(words.device)[:, :, None]

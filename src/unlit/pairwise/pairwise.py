@@ -42,10 +42,8 @@ class DensePairs:
     """Every valid pixel of every frame with every other, weighted by the bistochastic Ŵ = N W N."""
 
     lattice: PermutohedralLattice
-    scale: Tensor
-    """(n,) N."""
-    row_sums: Tensor
-    """(n,) row sums of Ŵ: 1, up to the tolerance of N."""
+    scaled: Bistochastic
+    """N, and the row sums of Ŵ: 1, up to the tolerance of N."""
     pixels: Tensor | None
     """(n,) places of the valid pixels in (m, h, w); None where all are valid."""
     in_order: SortedPoints | None = None
@@ -117,7 +115,7 @@ def dense_pairs(
     lattice = PermutohedralLattice(features, group)
     del features  # twice the memory of the frames, and not needed for the scale
     scaled = lattice.bistochastic(tolerance=tolerance)
-    return DensePairs(lattice, scaled.scale, scaled.row_sums, pixels, _sorted(scaled, pixels, m * h * w))
+    return DensePairs(lattice, scaled, pixels, _sorted(scaled, pixels, m * h * w))
 
 
 def _point_features(frames: Tensor, pixels: Tensor | None, scales: FeatureScales) -> Tensor:
@@ -133,12 +131,11 @@ def _point_features(frames: Tensor, pixels: Tensor | None, scales: FeatureScales
 
 def _sorted(scaled: Bistochastic, pixels: Tensor | None, places: int) -> SortedPoints | None:
     """Return the points in the order in which they were scaled, where that is not their own."""
-    if scaled.in_order is None:
+    if scaled.order is None:
         return None
-    order, *rest = scaled.in_order
-    if pixels is not None:
-        order = (pixels.to(torch.int32) if places < 2**31 else pixels)[order]
-    return SortedPoints(order, *rest)
+    dtype = torch.int32 if places < 2**31 else torch.int64
+    order = scaled.order.to(dtype) if pixels is None else pixels.to(dtype)[scaled.order]
+    return SortedPoints(order, scaled.ordered_scale, scaled.ordered_row_sums)
 
 
 def _local_pairs(frames: Tensor, mask: Tensor, scales: FeatureScales) -> list[NeighborPairs]:
