@@ -29,16 +29,16 @@ def build_structure(features: Tensor, group: Tensor) -> Structure:
     group_range, *cells = _ranges(features, group)
     packing = Packing([group_range, *cells, *[(0, d)] * d])
     words, weights = _located(features, group, packing)
-    simplices, simplex, times, order = distinct(words)
-    simplex = simplex.to(torch.int32)
+    simplices = distinct(words)
     del words  # memory that the rest, which has its own, can use
     # Corners lie at most d beyond their cell, the bridges between them d beyond that, and their neighbors d more.
     vertex_packing = Packing([group_range, *[((d + 1) * low - 3 * d, (d + 1) * high + 3 * d) for low, high in cells]])
     steps = torch.tensor(vertex_packing.moves(axis_steps(d))).to(features.device)
-    occupied, corners, _, _ = distinct(_corners(simplices, packing, steps, vertex_packing))
-    corners = corners.reshape(d + 1, -1).T.to(torch.int32).contiguous()
-    neighbors = _neighbors(_with_bridges(occupied, steps), steps).to(torch.int32)
-    return Structure(weights, simplex, order, times.max(), corners, neighbors)
+    occupied = distinct(_corners(simplices.rows, packing, steps, vertex_packing))
+    corners = occupied.number.reshape(d + 1, -1).T.to(torch.int32).contiguous()
+    neighbors = _neighbors(_with_bridges(occupied.rows, steps), steps).to(torch.int32)
+    simplex = simplices.ordered_number.to(torch.int32)
+    return Structure(weights, simplex, simplices.order, simplices.times.max(), corners, neighbors)
 
 
 def _located(features: Tensor, group: Tensor, packing: Packing) -> tuple[Tensor, Tensor]:
@@ -86,10 +86,10 @@ def _with_bridges(occupied: Tensor, steps: Tensor) -> Tensor:
     quarter of the dense term; more of the empty ones cost more than they mend (docs/trials.md).
     """
     around = _moved(occupied, torch.cat([steps, -steps], dim=1))
-    rows, number, times, _ = distinct(torch.cat([occupied, around], dim=1))
-    bridge = times >= 2
-    bridge[number[: occupied.shape[1]]] = False  # those are occupied themselves
-    return torch.cat([occupied, rows[:, bridge]], dim=1)
+    all_rows = distinct(torch.cat([occupied, around], dim=1))
+    bridge = all_rows.times >= 2
+    bridge[all_rows.number[: occupied.shape[1]]] = False  # those are occupied themselves
+    return torch.cat([occupied, all_rows.rows[:, bridge]], dim=1)
 
 
 def _neighbors(vertices: Tensor, steps: Tensor) -> Tensor:

@@ -12,6 +12,7 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass
+from functools import cached_property
 from typing import TYPE_CHECKING, Any
 
 import torch
@@ -31,8 +32,8 @@ class Structure:
 
     weights: Tensor
     """(n, d + 1) barycentric weights by color, float."""
-    simplex: Tensor
-    """(n,) index of each point's simplex, int32."""
+    ordered_simplex: Tensor
+    """(n,) index of the simplex of the points in `order`, int32."""
     order: Tensor
     """(n,) the points sorted by simplex, int64: what indexing takes as it is."""
     crowd: Tensor
@@ -41,6 +42,11 @@ class Structure:
     """(simplices, d + 1) vertices of each simplex by color, int32."""
     neighbors: Tensor
     """(d + 1, 2, v) the vertices behind and ahead of each along each axis, int32; v stands for none."""
+
+    @cached_property
+    def simplex(self) -> Tensor:
+        """(n,) index of each point's simplex, int32."""
+        return torch.empty_like(self.ordered_simplex).index_copy_(0, self.order, self.ordered_simplex)
 
 
 class TorchFilter:

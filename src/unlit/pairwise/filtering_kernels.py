@@ -187,7 +187,7 @@ def _slice_and_step(
 
 
 def laid_out(order: Tensor) -> Tensor:
-    """Return the points of `order` (n,) so that the first of all runs come first, then the second of all, and so on.
+    """Return what sorted points have (n,) so that the first of all runs come first, then the second of all, and so on.
 
     So what the lanes of a program read at once lies side by side. A rest that does not fill a program stays as it is:
     the order is for speed alone.
@@ -205,9 +205,12 @@ class TritonFilter(TorchFilter):
         weights = structure.weights
         self._n, self.width = weights.shape
         self._axes, _, self._v = structure.neighbors.shape
-        self._gain = torch.tensor(self.gain, dtype=weights.dtype, device=weights.device)  # kernels' scalars are float32
+        # A tensor, since kernels' scalars are float32; filled there, which does not make the host wait.
+        self._gain = torch.full((), self.gain, dtype=weights.dtype, device=weights.device)
         self._order = laid_out(structure.order)
-        self.on_points = (self._gain, weights[self._order], structure.simplex[self._order], structure.corners)
+        self.on_points = (
+            self._gain, weights[self._order], laid_out(structure.ordered_simplex), structure.corners
+        )  # fmt: skip
         """What slicing takes: the gain of W, and of the sorted points weights and simplices, with their corners."""
 
     def __call__(self, values: Tensor) -> Tensor:

@@ -10,7 +10,8 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
-from typing import NamedTuple
+from dataclasses import dataclass
+from functools import cached_property
 
 import torch
 from torch import Tensor
@@ -87,17 +88,23 @@ class Packing:
         return own.div(table[1], rounding_mode="floor") % table[2] + table[3]
 
 
-class Distinct(NamedTuple):
+@dataclass(frozen=True)
+class Distinct:
     """The distinct rows among n, and where they are."""
 
     rows: Tensor
     """(t, r), in some order."""
-    number: Tensor
-    """(n,) which of them each row is."""
     times: Tensor
     """(r,) how often each occurs."""
     order: Tensor
     """(n,) the rows sorted by their number."""
+    ordered_number: Tensor
+    """(n,) which of the distinct each row is, of the rows in that order; int32 where that will do."""
+
+    @cached_property
+    def number(self) -> Tensor:
+        """(n,) which of the distinct each row is. It takes a pass to find, so only who asks waits for it."""
+        return torch.empty_like(self.ordered_number).index_copy_(0, self.order, self.ordered_number)
 
 
 def distinct(words: Tensor) -> Distinct:
@@ -105,11 +112,10 @@ def distinct(words: Tensor) -> Distinct:
     code, order = torch.sort(joined(words), stable=True)
     first = torch.ones_like(code, dtype=torch.bool)
     first[1:] = code[1:] != code[:-1]
-    number = torch.empty_like(order)
-    number[order] = first.cumsum(0) - 1
+    number = first.cumsum(0, dtype=torch.int32 if len(code) < 2**31 else torch.int64).sub_(1)
     starts = first.nonzero().squeeze(1)
     times = torch.diff(starts, append=starts.new_full((1,), code.shape[0]))
-    return Distinct(words[:, order[starts]], number, times, order)
+    return Distinct(words[:, order[starts]], times, order, number)
 
 
 def found(known: Tensor, wanted: Tensor) -> Tensor:
