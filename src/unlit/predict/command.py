@@ -28,6 +28,9 @@ if TYPE_CHECKING:
 
     from unlit.predict.network import Precision
     from unlit.predict.results import Format
+    from unlit.predict.small import Small
+
+    Early = Future[tuple[Photo, Small]]
 
 DONE, FAILED, WRONG = 0, 1, 2
 """Exit codes."""
@@ -104,15 +107,22 @@ def _ending(jobs: list[Job], out: Path, done: int) -> str:
     return f"{jobs[0].folder / jobs[0].stem}.unlit.json says what was written" if jobs and done else ""
 
 
-def _early(job: Job, options: Options) -> dict[Path, Future[Photo]]:
-    """Begin to read the only photograph in a thread of its own."""
+def _early(job: Job, options: Options) -> dict[Path, Early]:
+    """Begin to read the only photograph, and to make it small, in a thread of its own."""
+
+    def begun() -> tuple[Photo, Small]:
+        photo = opened(job.source, options.input_encoding)
+        from unlit.predict.small import small_picture  # waits for torch, and then goes on while weights are loaded
+
+        return photo, small_picture(photo.pixels, photo.alpha, options.size, options.detail)
+
     pool = ThreadPoolExecutor(1)
-    reading = {job.source: pool.submit(opened, job.source, options.input_encoding)}
+    early = {job.source: pool.submit(begun)}
     pool.shutdown(wait=False)
-    return reading
+    return early
 
 
-def _decompose(jobs: list[Job], options: Options, outcome: _Outcome, early: dict[Path, Future[Photo]]) -> None:
+def _decompose(jobs: list[Job], options: Options, outcome: _Outcome, early: dict[Path, Early]) -> None:
     with _uncollected():
         from unlit.predict.many import Saving, decompose_files
         from unlit.predict.predictor import Predictor

@@ -60,11 +60,11 @@ def decompose_files(
     *,
     input_encoding: Encoding | None = None,
     exact: bool = True,
-    early: Mapping[Path, Future[Photo]] | None = None,
+    early: Mapping[Path, Future[tuple[Photo, Small]]] | None = None,
 ) -> None:
     """Decompose and save every photograph of `jobs`. What goes wrong with one is `told`, and the others are done.
 
-    `early` has photographs that are being read already.
+    `early` has photographs that are being read and made small already.
     """
     if not jobs:
         return
@@ -72,11 +72,14 @@ def decompose_files(
     workers = min(len(jobs), usable_processors() * (1 if on_cpu else 2))
     room = _Room(BYTES_AT_ONCE)
 
+    def begun(source: Path) -> tuple[Photo, Small]:
+        photo = opened(source, input_encoding)
+        return photo, predictor.small(photo)
+
     def work(job: Job) -> None:
         with room.held(job.source.stat().st_size if job.source.exists() else 0):
             waiting = (early or {}).get(job.source)
-            photo = waiting.result() if waiting else opened(job.source, input_encoding)
-            small = predictor.small(photo)
+            photo, small = waiting.result() if waiting else begun(job.source)
             said = batcher.said(small)
             threads = 1 if photo.pixels[..., 0].size < LARGE and workers > 1 else None
             found = predictor.finished(photo, small, said, exact=exact, threads=threads)
