@@ -52,7 +52,7 @@ def test_the_paper_s_network_has_its_layers_and_69_5_million_parameters() -> Non
     middle = ["LeakyReLU", "Conv2d", "BatchNorm2d"]
     assert layers(net.encoder) == [["Conv2d"], *[middle] * 5, ["LeakyReLU", "Conv2d"]]
     for decoder in (net.reflectance_decoder, net.shading_decoder):
-        assert layers(decoder) == [["ReLU", "LastLayer"], *[["ReLU", "ConvTranspose2d", "BatchNorm2d"]] * 6]
+        assert layers(decoder) == [["ReLU", "ConvTranspose2d"], *[["ReLU", "ConvTranspose2d", "BatchNorm2d"]] * 6]
     assert {m.negative_slope for m in net.modules() if isinstance(m, nn.LeakyReLU)} == {0.2}
     assert isinstance(net.color_head, nn.Sequential)
     head = ["AdaptiveAvgPool2d", "ReLU", "Conv2d", "ReLU", "Flatten", "Linear"]

@@ -14,7 +14,6 @@ from torch import Tensor, nn
 
 from unlit.color import floored_log, srgb_to_linear
 from unlit.model.decomposition import Decomposition
-from unlit.model.last_layer import LastLayer
 
 CHANNELS = (64, 128, 256, 512, 512, 512, 512)
 """Of the encoder's maps, outermost first."""
@@ -61,8 +60,8 @@ class UNet(nn.Module):
         for level in self.encoder:
             x = level(x)
             maps.append(x)
-        log_reflectance = _cut(_decoded(self.reflectance_decoder, maps), h, w)
-        log_shading = _cut(_decoded(self.shading_decoder, maps), h, w)
+        log_reflectance = _decoded(self.reflectance_decoder, maps)[..., :h, :w]
+        log_shading = _decoded(self.shading_decoder, maps)[..., :h, :w]
         if self.anchored:
             half = 0.5 * floored_log(srgb_to_linear(images_srgb))
             log_reflectance = log_reflectance + half
@@ -81,11 +80,6 @@ def padded(images: Tensor, multiple: int) -> Tensor:
     if not (down or right):
         return images
     return nn.functional.pad(images, (0, right, 0, down), mode="replicate")
-
-
-def _cut(images: Tensor, h: int, w: int) -> Tensor:
-    """Return the first h x w pixels; what is of that size already is left alone, or its gradient would be copied."""
-    return images if tuple(images.shape[-2:]) == (h, w) else images[..., :h, :w]
 
 
 def _decoded(decoder: nn.ModuleList, maps: list[Tensor]) -> Tensor:
@@ -108,10 +102,11 @@ def _down(i: int, channels: list[int]) -> nn.Sequential:
 def _up(i: int, channels: list[int], out_channels: int) -> nn.Sequential:
     """Return level i of a decoder: double the size. The outermost ends bare, on logs."""
     incoming = channels[i] * (1 if i == len(channels) - 1 else 2)
-    if i == 0:
-        return nn.Sequential(nn.ReLU(), LastLayer(incoming, out_channels))
-    up = nn.ConvTranspose2d(incoming, channels[i - 1], 4, stride=2, padding=1)
-    return nn.Sequential(nn.ReLU(), up, nn.BatchNorm2d(channels[i - 1]))
+    layers: list[nn.Module] = [nn.ReLU()]
+    layers.append(nn.ConvTranspose2d(incoming, channels[i - 1] if i else out_channels, 4, stride=2, padding=1))
+    if i:
+        layers.append(nn.BatchNorm2d(channels[i - 1]))
+    return nn.Sequential(*layers)
 
 
 def _color_head(channels: int) -> nn.Sequential:
