@@ -98,11 +98,13 @@ def batch_of(
 
 def _shining(truths: list[Truth | None], mask: Tensor) -> Tensor:
     """Return where the truth is light itself (b, 1, 1, h, w): a clipped sky is a sky, and its reflectance is known."""
-    known = torch.zeros_like(mask[:, :1])
-    for k, truth in enumerate(truths):
-        if truth is not None and truth.reflectance is not None:
-            known[k, 0, 0] = (truth.reflectance >= LUMINOUS).all(0)
-    return known
+    unknown = mask.new_zeros(1, *mask.shape[-2:], dtype=torch.float32)
+    parts = [unknown if truth is None or truth.reflectance is None else truth.reflectance for truth in truths]
+    if all(part is unknown for part in parts):
+        return torch.zeros_like(mask[:, :1])
+    # In one stack: a step has dozens of sequences, and each operation is a launch.
+    known = torch.stack([part.expand(3, -1, -1) for part in parts])
+    return (known >= LUMINOUS).all(1, keepdim=True)[:, None]
 
 
 def _exposed_truths(truths: tuple[Truth | None, ...], before: Tensor, after: Tensor) -> tuple[Truth | None, ...]:
