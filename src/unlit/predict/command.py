@@ -123,6 +123,8 @@ def _early(job: Job, options: Options) -> dict[Path, Early]:
 
 
 def _decompose(jobs: list[Job], options: Options, outcome: _Outcome, early: dict[Path, Early]) -> None:
+    # Threads that wait for one another sleep: on a busy machine those that turn in circles take the other's time.
+    os.environ.setdefault("OMP_WAIT_POLICY", "PASSIVE")
     with _uncollected():
         from unlit.predict.many import Saving, decompose_files
         from unlit.predict.predictor import Predictor
