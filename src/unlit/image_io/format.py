@@ -54,7 +54,7 @@ WRITABLE_SUFFIXES = tuple(FORMATS)
 _GRAINY: Options = {"compression": "huffman", "png:filter": 64}
 """For PNG: differences to the mean of left and upper neighbor, their frequent values in few bits. In grain nothing is
 repeated that could be pointed to: reflectance and shading of eight pictures take 0.6 to 0.9 of the time (mostly 0.7)
-for 0.97 to 1.07 of the bytes. But never less than a bit a number, so that pictures with even parts are packed as others are."""
+for 0.97 to 1.07 of the bytes. But never less than a bit a number: pictures with even parts are packed as before."""
 _EVEN = 0.25
 """The share of pixels that equal their neighbor, from which on a picture counts as one with even parts."""
 _ROWS = 64
