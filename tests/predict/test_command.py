@@ -303,7 +303,7 @@ def test_a_process_that_is_done_leaves_at_once_but_calls_whom_it_must_and_says_a
 ) -> None:
     write_image(tmp_path / "a.png", image)
     program = "import atexit; atexit.register(print, 'called'); from unlit.cli import main; main(); print('stayed')"
-    words = ["decompose", tmp_path / "a.png", "--out", tmp_path / "out", "--weights", weights]
+    words: list[str | Path] = ["decompose", tmp_path / "a.png", "--out", tmp_path / "out", "--weights", weights]
     done = subprocess.run([sys.executable, "-c", program, *words], capture_output=True, text=True, check=True)
     assert done.stdout == "called\n"
     assert (tmp_path / "out" / "a.unlit.json").exists()

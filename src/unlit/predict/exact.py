@@ -7,11 +7,11 @@ and a gray s with i = r + s + c exactly, as near to the network's as can be, and
     minimise  |r − r̂|² + 3 (1/λ − 1) (s − ŝ)²,  so that without smoothness  s = ŝ + λ ē,  r = i − s − c.
 
 Of the residual's gray part the shading gets the share λ and the reflectance the rest; of its color, which one light
-cannot have, the reflectance gets all. Fine grain in the residual is the surface's texture, which the network has not
-drawn: so the correction λ ē is first smoothed along the photograph's edges (`SMOOTH_RIDGE`), and what smoothing takes
-away goes to the reflectance too. Of the light's color c only `COLOR_SHARE` is believed. Two bounds follow: no surface
-reflects more than all light, so that what is brighter than white is light; and black stays black in the reflectance,
-whatever its light.
+cannot have, the reflectance gets all here, and `colored_light.py` takes some of it back. Fine grain in the residual is
+the surface's texture, which the network has not drawn: so the correction λ ē is first smoothed along the photograph's
+edges (`SMOOTH_RIDGE`), and what smoothing takes away goes to the reflectance too. Of the light's color c only
+`COLOR_SHARE` is believed. Two bounds follow: no surface reflects more than all light, so that what is brighter than
+white is light; and black stays black in the reflectance, whatever its light.
 """
 
 from __future__ import annotations

@@ -41,8 +41,8 @@ def gray_shading(
     `image / (shading · light_color)` is above 1: what is brighter is light.
     """
     h, w, _ = image.shape
-    across = _Places(w, coefficients.shape[2])
-    down = _Places(h, coefficients.shape[1])
+    across = Places(w, coefficients.shape[2])
+    down = Places(h, coefficients.shape[1])
     rows_of_all = np.ascontiguousarray(coefficients.transpose(1, 2, 0))
     shading = np.empty((h, w), np.float32)
 
@@ -82,7 +82,7 @@ def usable_processors() -> int:
     return len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
 
 
-class _Places:
+class Places:
     """Where n large pixels lie among m small ones, centers in proportion, and how near to each of the two beside."""
 
     def __init__(self, n: int, m: int) -> None:
@@ -96,8 +96,11 @@ class _Places:
         near = values.take(self.first[part], axis, mode="clip")
         far = values.take(self.second[part], axis, mode="clip")
         far -= near
-        # Repeated for each of the last axis: NumPy is slow where a number serves but a few others.
-        far *= np.repeat(self.share[part], far.shape[-1]).reshape(-1, *[1] * (far.ndim - 2 - axis), far.shape[-1])
+        share = self.share[part]
+        if axis < far.ndim - 1:
+            # Repeated for each of the last axis: NumPy is slow where a number serves but a few others.
+            share = np.repeat(share, far.shape[-1]).reshape(-1, *[1] * (far.ndim - 2 - axis), far.shape[-1])
+        far *= share
         near += far
         interpolated: NDArray[np.float32] = near
         return interpolated

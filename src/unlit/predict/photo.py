@@ -12,8 +12,9 @@ from typing import TYPE_CHECKING, Literal
 import numpy as np
 from numpy.typing import NDArray
 
+from unlit.predict.colored_light import add_own_color
 from unlit.predict.exact import lost_light
-from unlit.predict.full_size import each, strips
+from unlit.predict.full_size import Places, each, strips
 
 if TYPE_CHECKING:
     import os
@@ -35,7 +36,7 @@ class PhotoDecomposition:
     gray_shading: NDArray[np.float32]
     """(h, w), positive: the shading without the light's color."""
     light_color: NDArray[np.float32]
-    """(3,), positive, with a geometric mean of 1: the color of the light, the same everywhere."""
+    """(3,), positive, with a geometric mean of 1: the color of the light, but for what `color_share` adds to it."""
     alpha: NDArray[np.float32] | None = None
     """(h, w), opaque = 1, as the photograph has it; None where it has none."""
     weights: str = ""
@@ -43,6 +44,9 @@ class PhotoDecomposition:
     weights_sha256: str = ""
     raw_reflectance: NDArray[np.float32] | None = None
     """(h, w, 3): the network's own, where it was asked for (exact=False); None where the product is to be exact."""
+    color_share: NDArray[np.float32] | None = None
+    """(h', w'), of a smaller size: how much of a pixel's own color is its light's (`predict/colored_light.py`), from 0
+    to 1. None where the light has one color."""
 
     def __repr__(self) -> str:
         """Return what it is in a line, without its millions of numbers."""
@@ -80,9 +84,18 @@ class PhotoDecomposition:
         out = np.empty_like(image)
         for k in range(3):  # NumPy multiplies long rows several times as fast as many threes
             np.multiply(gray, self.light_color[k], out=out[..., k])
-            if part == "reflectance":
+        if self.color_share is not None:
+            add_own_color(out, image, self._share(self.color_share, rows), self.light_color)
+        if part == "reflectance":
+            for k in range(3):
                 np.divide(image[..., k], out[..., k], out=out[..., k])
         return out
+
+    def _share(self, small: NDArray[np.float32], rows: slice) -> NDArray[np.float32]:
+        """Return the color's share of some rows, at the photograph's own size."""
+        h, w, _ = self.image.shape
+        at_rows = Places(h, small.shape[0]).interpolated(small, rows, axis=0)
+        return Places(w, small.shape[1]).interpolated(at_rows, slice(0, w), axis=1)
 
     def whole(self, part: Part) -> NDArray[np.float32]:
         """Return a part (h, w, 3), by as many threads as there are processors."""

@@ -17,6 +17,7 @@ from torch.nn.functional import interpolate
 
 from unlit.color import floored_log
 from unlit.model.decomposition import Decomposition
+from unlit.predict.colored_light import color_share
 from unlit.predict.exact import COLOR_SHARE, SHADING_SHARE, brightness_excess, shading_coefficients
 from unlit.predict.full_size import gray_shading
 from unlit.predict.network import Network, Precision
@@ -105,8 +106,9 @@ class Predictor:
     ) -> PhotoDecomposition:
         """Return the photograph's decomposition from the network's answer for its small copy."""
         said = _in_gray_light(said) if photo.is_gray else _with_plain_color(said, COLOR_SHARE if exact else 1.0)
-        color, raw = said.light_color[0].exp().numpy(), None
+        color, raw, share = said.light_color[0].exp().numpy(), None, None
         if exact:
+            share = None if photo.is_gray else color_share(floored_log(small.light), said).numpy()
             coefficients = self.coefficients(small, said).numpy()
             shading = gray_shading(photo.pixels, coefficients, color, exposure=small.exposure, threads=threads)
         else:
@@ -114,7 +116,7 @@ class Predictor:
             shading = _grown(said.log_shading.exp() * small.exposure, size)[..., 0]
             raw = _grown(said.reflectance, size)
         names = (self.network.name, self.network.sha256)
-        return PhotoDecomposition(photo.pixels, shading, color, photo.alpha, *names, raw)
+        return PhotoDecomposition(photo.pixels, shading, color, photo.alpha, *names, raw, share)
 
     def coefficients(self, small: Small, said: Decomposition) -> Tensor:
         """Return the coefficients (4, h', w') of the log of gray shading, over the log of the small picture."""
