@@ -29,9 +29,10 @@ from unlit.predict.guided import applied, linear_coefficients
 SHADING_SHARE = 0.5
 """λ: network's R and S are trusted alike."""
 
-COLOR_SHARE = 0.25
-"""One color for the light of a whole picture is a guess, and most cameras have guessed before. On rendered scenes for
-validation a quarter is better than all, and as good as half or none; by eye it is better (docs/trials.md)."""
+COLOR_SHARE = 0.5
+"""One color for the light of a whole picture is a guess, and most cameras have guessed before. On rendered days for
+validation half is better than a quarter or none, and nearly as good as all; under white light it costs next to nothing,
+and all costs a tenth (docs/trials-predict.md)."""
 
 SMOOTH_RADIUS = 2
 """Pixels of a picture of half the size: the correction is smooth, and measures the same as at full size."""
