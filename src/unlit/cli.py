@@ -80,6 +80,6 @@ def _leave() -> NoReturn:
     Whoever asked to be called at the end is; threads are not waited for, of which none is left.
     """
     atexit._run_exitfuncs()
-    sys.stdout.flush()
-    sys.stderr.flush()
+    for stream in filter(None, (sys.stdout, sys.stderr)):  # one that was closed from the start is None
+        stream.flush()
     os._exit(0)

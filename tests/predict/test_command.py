@@ -308,3 +308,13 @@ def test_a_process_that_is_done_leaves_at_once_but_calls_whom_it_must_and_says_a
     assert done.stdout == "called\n"
     assert (tmp_path / "out" / "a.unlit.json").exists()
     assert done.stderr.endswith("a.unlit.json says what was written\n")
+
+
+def test_a_process_without_standard_streams_is_done_as_any_other(
+    tmp_path: Path, weights: Path, image: NDArray[np.float32]
+) -> None:
+    write_image(tmp_path / "a.png", image)
+    program = "import sys; sys.stdout = sys.stderr = None; from unlit.cli import main; main()"  # as a closed one is
+    words: list[str | Path] = ["decompose", tmp_path / "a.png", "--out", tmp_path / "out", "--weights", weights]
+    assert subprocess.run([sys.executable, "-c", program, *words], check=False).returncode == 0
+    assert (tmp_path / "out" / "a.unlit.json").exists()
