@@ -318,3 +318,27 @@ def test_a_process_without_standard_streams_is_done_as_any_other(
     words: list[str | Path] = ["decompose", tmp_path / "a.png", "--out", tmp_path / "out", "--weights", weights]
     assert subprocess.run([sys.executable, "-c", program, *words], check=False).returncode == 0
     assert (tmp_path / "out" / "a.unlit.json").exists()
+
+
+def test_whoever_is_interrupted_while_torch_is_imported_leaves_no_thread_that_imports_it(
+    tmp_path: Path, image: NDArray[np.float32]
+) -> None:
+    write_image(tmp_path / "a.png", image)
+    program = """
+import sys, threading
+class Interrupted:
+    def find_spec(self, name, *_):
+        if name == "torch" and threading.current_thread() is threading.main_thread():
+            raise KeyboardInterrupt
+sys.meta_path.insert(0, Interrupted())
+from unlit.cli import main
+try:
+    main()
+finally:
+    for thread in threading.enumerate():
+        thread is threading.main_thread() or thread.join()
+    print("torch" in sys.modules)
+"""
+    words: list[str | Path] = ["decompose", tmp_path / "a.png", "--out", tmp_path / "out"]
+    done = subprocess.run([sys.executable, "-c", program, *words], capture_output=True, text=True, check=False)
+    assert (done.returncode, done.stdout, done.stderr) == (1, "False\n", "unlit: interrupted\n")

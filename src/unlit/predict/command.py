@@ -69,12 +69,12 @@ def decompose_sources(sources: Sequence[Path], out: Path, options: Options, *, r
     found, wrong = find_jobs(sources, out, recursive=recursive)
     jobs = [*_possible(found, options, wrong)]
     photos = [job for job in jobs if not job.is_video]
-    early = _early(photos[0], options) if len(photos) == 1 else {}
+    reading = _being_read(photos[0], options) if len(photos) == 1 else {}
     outcome = _Outcome(options.quiet)
     for error in wrong:
         outcome.tell(error)
     if jobs:
-        _decompose(jobs, options, outcome, early)
+        _decompose(jobs, options, outcome, reading)
     outcome.say(_ending(found, out, outcome.done))
     return outcome.code
 
@@ -107,28 +107,39 @@ def _ending(jobs: list[Job], out: Path, done: int) -> str:
     return f"{jobs[0].folder / jobs[0].stem}.unlit.json says what was written" if jobs and done else ""
 
 
-def _early(job: Job, options: Options) -> dict[Path, Early]:
-    """Begin to read the only photograph, and to make it small, in a thread of its own."""
+def _being_read(job: Job, options: Options) -> dict[Path, Future[Photo]]:
+    """Begin to read the only photograph, in a thread of its own."""
+    pool = ThreadPoolExecutor(1)
+    reading = {job.source: pool.submit(opened, job.source, options.input_encoding)}
+    pool.shutdown(wait=False)
+    return reading
 
-    def begun() -> tuple[Photo, Small]:
-        photo = opened(job.source, options.input_encoding)
-        from unlit.predict.small import small_picture  # waits for torch, and then goes on while weights are loaded
 
+def _made_small(reading: dict[Path, Future[Photo]], options: Options) -> dict[Path, Early]:
+    """Begin to make small what is being read, in a thread of its own, while weights are loaded.
+
+    Only when torch is there: a thread that imports it after another was interrupted at that ends in a crash.
+    """
+    from unlit.predict.small import small_picture
+
+    def begun(waiting: Future[Photo]) -> tuple[Photo, Small]:
+        photo = waiting.result()
         return photo, small_picture(photo.pixels, photo.alpha, options.size, options.detail)
 
     pool = ThreadPoolExecutor(1)
-    early = {job.source: pool.submit(begun)}
+    early = {source: pool.submit(begun, waiting) for source, waiting in reading.items()}
     pool.shutdown(wait=False)
     return early
 
 
-def _decompose(jobs: list[Job], options: Options, outcome: _Outcome, early: dict[Path, Early]) -> None:
+def _decompose(jobs: list[Job], options: Options, outcome: _Outcome, reading: dict[Path, Future[Photo]]) -> None:
     # Threads that wait for one another sleep: on a busy machine those that turn in circles take the other's time.
     os.environ.setdefault("OMP_WAIT_POLICY", "PASSIVE")
     with _uncollected():
         from unlit.predict.many import Saving, decompose_files
         from unlit.predict.predictor import Predictor
 
+    early = _made_small(reading, options)
     predictor = Predictor(
         options.weights,
         device=options.device,
