@@ -126,17 +126,12 @@ def parts(run: Run) -> dict[str, Callable[[], Any]]:
     pairs = pairs_of_batch()
     with torch.no_grad():
         found = run.learner.network(linear_to_srgb(batch.frames.flatten(0, 1)))
-    leaves = replace(
-        found,
-        log_reflectance=found.log_reflectance.float().requires_grad_(),
-        log_shading=found.log_shading.float().requires_grad_(),
-        light_color=found.light_color.float().requires_grad_(),
-    )
-    return {
-        "augmentation": lambda: next(batches),
-        "pairs": pairs_of_batch,
-        "energy": lambda: batch_energy(batch.frames, batch.mask, leaves, pairs, run.config.energy).total.backward(),
-    }
+    leaves = replace(found, **{name: part.requires_grad_() for name, part in vars(found).items()})
+
+    def energy_of_batch() -> None:
+        batch_energy(batch.frames, batch.mask, leaves, pairs, run.config.energy, idle=False).total.backward()
+
+    return {"augmentation": lambda: next(batches), "pairs": pairs_of_batch, "energy": energy_of_batch}
 
 
 def rate_of(step: Callable[[], None], device: torch.device, calls: int) -> Timing:
