@@ -20,9 +20,11 @@ from unlit.data.sizing import unclipped
 from unlit.image_io import ImageError
 from unlit.worlds.bases import World, bases
 from unlit.worlds.dataset import LAST_SEED, _free_memory, open_worlds
+from unlit.worlds.scene import EDITION
 from unlit.worlds.writing import write_worlds
 
 SIZE = (24, 32)
+STATED = {"height": 24, "width": 32, "samples": 2, "edition": EDITION}
 
 
 def write(out: Path, scenes: int = 3, **changes: object) -> list[str]:
@@ -191,11 +193,16 @@ def test_a_place_below_a_file_is_wrong_input(tmp_path: Path) -> None:
         write(tmp_path / "file" / "w", 1)
 
 
+def test_scenes_of_an_older_edition_are_not_mixed_with_others(tmp_path: Path) -> None:
+    older = {name: value for name, value in STATED.items() if name != "edition"}
+    (tmp_path / "dataset.json").write_text(json.dumps({"version": 1, "worlds": older, "sequences": []}))
+    with pytest.raises(ValueError, match=r"holds worlds of 32x24 with 2 samples, edition 1 of the scenes; go on with"):
+        write(tmp_path, 1)
+
+
 def test_a_scene_that_is_not_whole_is_named(tmp_path: Path) -> None:
     (tmp_path / "world-0000000000").mkdir()
-    (tmp_path / "dataset.json").write_text(
-        json.dumps({"version": 1, "worlds": {"height": 24, "width": 32, "samples": 2}, "sequences": []})
-    )
+    (tmp_path / "dataset.json").write_text(json.dumps({"version": 1, "worlds": STATED, "sequences": []}))
     (left_out,) = write(tmp_path, 2)
     assert "world-0000000000: is there and not whole; remove it" in left_out
 

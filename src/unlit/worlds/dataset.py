@@ -22,6 +22,7 @@ from unlit.data.sequence import Sequence, SequenceError
 from unlit.data.truth import Truth
 from unlit.worlds.bases import World, bases
 from unlit.worlds.compose import levelled, usable_lights
+from unlit.worlds.scene import EDITION
 
 PREFIX = "worlds:"
 SIZE = (256, 384)
@@ -147,7 +148,7 @@ class WorldSource:
     def name(self) -> str:
         """With all that it depends on: a run is resumed with the pictures that it began with."""
         h, w = self.shelf.size
-        return f"{world_name(self.number)}-{w}x{h}-{self.shelf.samples}"
+        return f"{world_name(self.number)}-{w}x{h}-{self.shelf.samples}-e{EDITION}"
 
     def read(self) -> Item:
         """Render it; SequenceError where next to nothing can be seen in it."""

@@ -69,13 +69,15 @@ def known_worlds(out: Path, stated: Stated) -> dict[str, Split]:
     try:
         content: dict[str, Any] = json.loads(file.read_text(encoding="utf-8"))
         known = {str(entry["name"]): entry["split"] for entry in content["sequences"]}
-        before = {name: content["worlds"][name] for name in stated}
+        said = {"edition": 1, **content["worlds"]}  # lists of the first edition do not name it
+        before = {name: said[name] for name in stated}
         if not set(known.values()) <= set(get_args(Split)):
             raise ValueError("a split that is none")
     except (ValueError, KeyError, TypeError, RecursionError) as error:
         raise ValueError(f"{file} is damaged or of something else ({error}); choose another folder") from error
     if before != stated:
         was = f"{before['width']}x{before['height']} with {before['samples']} samples"
+        was += f", edition {before['edition']} of the scenes" if before["edition"] != stated["edition"] else ""
         raise ValueError(f"{out} holds worlds of {was}; go on with the same, or choose another folder")
     return {name: split for name, split in known.items() if (out / name / "sequence.json").is_file()}
 

@@ -23,6 +23,7 @@ from unlit.image_io import ImageError, write_image
 from unlit.worlds.bases import bases
 from unlit.worlds.dataset import check_memory, check_samples, seeds_of, world_item, world_name
 from unlit.worlds.folder import check_folder, clear_leftovers, held, known_worlds, write_list
+from unlit.worlds.scene import EDITION
 
 Progress = Callable[[int, str], object]
 """Called with how many scenes are done, and a word on the last."""
@@ -53,7 +54,7 @@ def write_worlds(
     check_samples(samples)
     check_memory(size, torch.device(device))
     check_folder(out)
-    stated = {"height": size[0], "width": size[1], "samples": samples}
+    stated = {"height": size[0], "width": size[1], "samples": samples, "edition": EDITION}
     with held(out):
         known = known_worlds(out, stated)
         clear_leftovers(out)
