@@ -34,7 +34,7 @@ def _listed_only(command: Callable[..., None]) -> Callable[[], None]:
 
 
 def main(arguments: Arguments[str] | None = None) -> None:
-    """Run the command line."""
+    """Run the command line; without `arguments` the process's own, which `decompose` then ends when it is done."""
     is_process = arguments is None
     arguments = sys.argv[1:] if arguments is None else list(arguments)
     if list(arguments) == ["--version"]:

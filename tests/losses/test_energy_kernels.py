@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 from dataclasses import replace
 from unittest.mock import Mock
 
@@ -10,25 +9,15 @@ import pytest
 import torch
 from torch import Tensor
 
+from tests.kernels import DEVICE, INTERPRETED, needs_cuda, needs_kernels
 from unlit.losses.energy import LossTerms, energy, plain_energy
 from unlit.losses.settings import EnergySettings
 from unlit.model.decomposition import Decomposition
-from unlit.pairwise.filtering import has_kernels
 from unlit.pairwise.neighbors import OFFSETS, PackedPairs, sizes_at_scales
 from unlit.pairwise.pairwise import Pairwise, build_pairwise, dense_pairs
 from unlit.pairwise.settings import PairwiseSettings
 
-INTERPRETED = os.environ.get("TRITON_INTERPRET") == "1"
-DEVICE = "cpu" if INTERPRETED else "cuda"
-
-pytestmark = [
-    pytest.mark.gpu,
-    pytest.mark.skipif(
-        not (has_kernels() and (INTERPRETED or torch.cuda.is_available())),
-        reason="needs Triton and a CUDA device (or TRITON_INTERPRET=1)",
-    ),
-]
-needs_cuda = pytest.mark.skipif(INTERPRETED, reason="needs a CUDA device")
+pytestmark = [pytest.mark.gpu, needs_kernels]
 
 NAMES = ("reconstruction", "consistency", "reflectance", "shading", "scale")
 

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 from collections.abc import Callable
 from unittest.mock import Mock
 
@@ -10,27 +9,17 @@ import pytest
 import torch
 from torch import Tensor
 
+from tests.kernels import DEVICE, INTERPRETED, needs_cuda, needs_kernels
 from unlit.losses.all_pairs import all_pairs_sq_distance, plain_all_pairs_sq_distance
 from unlit.losses.energy import energy
 from unlit.losses.reflectance import dense_reflectance_term, plain_dense_reflectance_term
 from unlit.losses.shading import plain_shading_term, shading_term
 from unlit.model.decomposition import Decomposition
-from unlit.pairwise.filtering import has_kernels
 from unlit.pairwise.lattice import PermutohedralLattice
 from unlit.pairwise.neighbors import OFFSETS, PackedPairs, sizes_at_scales
 from unlit.pairwise.pairwise import DensePairs, build_pairwise, dense_pairs
 
-INTERPRETED = os.environ.get("TRITON_INTERPRET") == "1"
-DEVICE = "cpu" if INTERPRETED else "cuda"
-
-pytestmark = [
-    pytest.mark.gpu,
-    pytest.mark.skipif(
-        not (has_kernels() and (INTERPRETED or torch.cuda.is_available())),
-        reason="needs Triton and a CUDA device (or TRITON_INTERPRET=1)",
-    ),
-]
-needs_cuda = pytest.mark.skipif(INTERPRETED, reason="needs a CUDA device")
+pytestmark = [pytest.mark.gpu, needs_kernels]
 
 
 def random(*shape: int, seed: int = 0) -> Tensor:

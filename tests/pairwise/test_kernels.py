@@ -2,29 +2,19 @@
 
 from __future__ import annotations
 
-import os
-
 import pytest
 import torch
 
+from tests.kernels import DEVICE, INTERPRETED, needs_kernels
 from unlit.pairwise import construction
 from unlit.pairwise.bistochastic import ROUNDS, TOLERANCE
 from unlit.pairwise.features import pixel_features
-from unlit.pairwise.filtering import TorchFilter, has_kernels
+from unlit.pairwise.filtering import TorchFilter
 from unlit.pairwise.lattice import PermutohedralLattice
 from unlit.pairwise.packing import Packing, distinct
 from unlit.pairwise.settings import FeatureScales
 
-INTERPRETED = os.environ.get("TRITON_INTERPRET") == "1"
-DEVICE = "cpu" if INTERPRETED else "cuda"
-
-pytestmark = [
-    pytest.mark.gpu,
-    pytest.mark.skipif(
-        not (has_kernels() and (INTERPRETED or torch.cuda.is_available())),
-        reason="needs Triton and a CUDA device (or TRITON_INTERPRET=1)",
-    ),
-]
+pytestmark = [pytest.mark.gpu, needs_kernels]
 
 
 def points(n: int, d: int, dtype: torch.dtype, seed: int = 0) -> torch.Tensor:
@@ -97,7 +87,7 @@ def test_corners_of_simplices_are_those_of_plain_torch(d: int) -> None:
     packing = Packing([group_range, *cells, *[(0, d)] * d])
     vertices = Packing([group_range, *[((d + 1) * low - 3 * d, (d + 1) * high + 3 * d) for low, high in cells]])
     simplices = distinct(construction._located(features.cpu(), group.cpu(), packing)[0]).rows
-    steps = torch.tensor(vertices.moves(construction.axis_steps(d)))
+    steps = torch.tensor(vertices.steps(construction.axis_steps(d)))
     fast = kernels.corners(simplices.to(DEVICE), packing, vertices)
     assert torch.equal(fast.cpu(), construction._corners(simplices, packing, steps, vertices))
 

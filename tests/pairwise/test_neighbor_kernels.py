@@ -2,29 +2,18 @@
 
 from __future__ import annotations
 
-import os
 from copy import deepcopy
 
 import pytest
 import torch
 from torch import Tensor
 
-from unlit.pairwise.filtering import has_kernels
+from tests.kernels import DEVICE, INTERPRETED, needs_cuda, needs_kernels
 from unlit.pairwise.neighbors import OFFSETS, PackedPairs, at_scale, paired
 from unlit.pairwise.pairwise import _pairs_at_scale, build_pairwise
 from unlit.pairwise.settings import Factor, FeatureScales, PairwiseSettings
 
-INTERPRETED = os.environ.get("TRITON_INTERPRET") == "1"
-DEVICE = "cpu" if INTERPRETED else "cuda"
 DIAGONAL = 9.0
-
-needs_kernels = pytest.mark.skipif(
-    not (has_kernels() and (INTERPRETED or torch.cuda.is_available())),
-    reason="needs Triton and a CUDA device (or TRITON_INTERPRET=1)",
-)
-needs_cuda = pytest.mark.skipif(
-    not (has_kernels() and torch.cuda.is_available()) or INTERPRETED, reason="needs Triton and a CUDA device"
-)
 
 
 @pytest.fixture

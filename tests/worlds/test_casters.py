@@ -16,7 +16,7 @@ from unlit.worlds.render_kernel import MOST_SHAPES
 from unlit.worlds.scene import Scene, scene
 
 SIZE = (24, 36)
-OUTDOORS = ("street", "garden", "ruin")
+OUTDOORS = ("street", "garden", "ruin", "vista")
 LIT = 0.02
 """Irradiance / π of the lowest sun on level ground is three times this."""
 

@@ -15,6 +15,7 @@ from unlit.data.settings import AugmentSettings, DataSettings
 from unlit.data.sizing import places_of
 from unlit.data.truth import LUMINOUS, Truth
 from unlit.worlds import bases as rendering
+from unlit.worlds import render
 from unlit.worlds.bases import World
 from unlit.worlds.dataset import world_item
 from unlit.worlds.description import Camera
@@ -92,6 +93,7 @@ def test_haze_is_light_that_is_added_on_the_way() -> None:
     light, reflectance = torch.rand(2, 3, 4, 5, generator=draw), torch.rand(3, 4, 5, generator=draw) * 0.8 + 0.05
     depth = torch.rand(1, 4, 5, generator=draw) * 50 + 1
     depth[0, 0, 0] = torch.inf
+    depth[0, 1, 1] = 1e4  # as a plain reaches to the horizon: haze does not swallow it
     airlight = torch.tensor([[0.5, 0.6, 0.9], [0.1, 0.1, 0.1]])
     seen = hazed(light, reflectance, depth, 0.6, airlight) * reflectance
     far = torch.quantile(depth[torch.isfinite(depth)], 0.75)
@@ -103,6 +105,25 @@ def test_haze_is_light_that_is_added_on_the_way() -> None:
                     share = 0.6 ** float((depth[0, y, x] / far).clamp_max(2.0)) if (y, x) != (0, 0) else 1.0
                     expected = own * share + airlight[k, c] * (1 - share)
                     torch.testing.assert_close(seen[k, c, y, x], expected, rtol=1e-4, atol=1e-6)
+
+
+def test_haze_before_what_is_nearly_black_has_an_end() -> None:
+    light, depth = torch.zeros(1, 3, 2, 2), torch.full((1, 2, 2), 9.0)
+    seen = hazed(light, torch.full((3, 2, 2), 1e-6), depth, 0.5, torch.ones(1, 3))
+    torch.testing.assert_close(seen, torch.full_like(seen, 0.5 / 0.02))
+
+
+def test_most_vistas_have_a_horizon_with_sky_over_a_town() -> None:
+    shown = []
+    for seed in range(30):
+        one = scene(seed, "vista")
+        hits = render.primary_hits(one.shapes, one.camera, SIZE)
+        _, is_sky = sky_seen_by(one.camera, SIZE, hits.mask)
+        rows = is_sky.reshape(SIZE).float().mean(1)
+        assert float(rows[-1]) == 0, "the sky is above"
+        shown.append(0.02 < float(rows.mean()) < 0.6)
+        assert len(hits.shape.unique()) > 4, "and there is something to see"
+    assert sum(shown) > 15
 
 
 def test_no_haze_leaves_light_as_it_is() -> None:

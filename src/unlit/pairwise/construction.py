@@ -33,7 +33,7 @@ def build_structure(features: Tensor, group: Tensor) -> Structure:
     del words  # memory that the rest, which has its own, can use
     # Corners lie at most d beyond their cell, the bridges between them d beyond that, and their neighbors d more.
     vertex_packing = Packing([group_range, *[((d + 1) * low - 3 * d, (d + 1) * high + 3 * d) for low, high in cells]])
-    steps = torch.tensor(vertex_packing.moves(axis_steps(d))).to(features.device)
+    steps = torch.tensor(vertex_packing.steps(axis_steps(d))).to(features.device)
     occupied = distinct(_corners(simplices.rows, packing, steps, vertex_packing))
     corners = occupied.number.reshape(d + 1, -1).T.to(torch.int32).contiguous()
     neighbors = _neighbors(_with_bridges(occupied.rows, steps), steps).to(torch.int32)

@@ -141,7 +141,7 @@ def corners(simplices: Tensor, simplex_packing: Packing, packing: Packing) -> Te
         _filled(lows[1 : d + 1], padded),
         _filled(places[d + 1 :], padded, 1),
         _filled([(d + 1) * value for value in packing.place_values[1:]], padded),
-        _filled(packing.moves(axis_steps(d))[0], padded),
+        _filled(packing.steps(axis_steps(d))[0], padded),
     ]
     tables = torch.tensor(rows).to(simplices.device)
     result = torch.empty(1, (d + 1) * s, dtype=torch.int64, device=simplices.device)

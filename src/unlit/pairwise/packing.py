@@ -52,7 +52,9 @@ class Packing:
 
     def words(self, columns: Sequence[Tensor]) -> Tensor:
         """Return the rows (t, n) of columns, each (n,) integers inside its range."""
-        words = self.steps(columns)
+        words = torch.zeros(self.word_count, columns[0].shape[0], dtype=torch.int64, device=columns[0].device)
+        for column, value, word in zip(columns, self.place_values, self.word, strict=True):
+            words[word].add_(column, alpha=value)  # one pass, whatever integers the column holds
         for word in range(self.word_count):
             words[word] -= self.base(word)
         return words
@@ -67,19 +69,15 @@ class Packing:
         base = sum(value * low for value, low, own in parts if own == word)
         return (base + 2**63) % 2**64 - 2**63
 
-    def steps(self, columns: Sequence[Tensor]) -> Tensor:
-        """Return differences of rows (t, n), to be added to rows; columns may be negative."""
-        words = torch.zeros(self.word_count, columns[0].shape[0], dtype=torch.int64, device=columns[0].device)
-        for column, value, word in zip(columns, self.place_values, self.word, strict=True):
-            words[word].add_(column, alpha=value)  # one pass, whatever integers the column holds
-        return words
+    def steps(self, columns: Sequence[Sequence[int]]) -> list[list[int]]:
+        """Return differences of rows (t, n), to be added to words; columns may be negative.
 
-    def moves(self, columns: Sequence[Sequence[int]]) -> list[list[int]]:
-        """Return the same as `steps`, of and as plain numbers: for a few, that takes a hundredth of the time."""
-        moves = [[0] * len(columns[0]) for _ in range(self.word_count)]
+        Plain numbers: there are few, and tensors would take a hundred times as long.
+        """
+        steps = [[0] * len(columns[0]) for _ in range(self.word_count)]
         for column, value, word in zip(columns, self.place_values, self.word, strict=True):
-            moves[word] = [move + value * difference for move, difference in zip(moves[word], column, strict=True)]
-        return moves
+            steps[word] = [step + value * difference for step, difference in zip(steps[word], column, strict=True)]
+        return steps
 
     def columns(self, words: Tensor) -> Tensor:
         """Return the columns (e, n) that words (t, n) were made of."""

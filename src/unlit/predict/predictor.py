@@ -108,8 +108,9 @@ class Predictor:
         said = _in_gray_light(said) if photo.is_gray else _with_plain_color(said, COLOR_SHARE if exact else 1.0)
         color, raw, share = said.light_color[0].exp().numpy(), None, None
         if exact:
-            share = None if photo.is_gray else color_share(floored_log(small.light), said).numpy()
-            coefficients = self.coefficients(small, said).numpy()
+            log_image = floored_log(small.light)
+            share = None if photo.is_gray else color_share(log_image, said).numpy()
+            coefficients = self._coefficients(log_image, said).numpy()
             shading = gray_shading(photo.pixels, coefficients, color, exposure=small.exposure, threads=threads)
         else:
             size = photo.pixels.shape[:2]
@@ -118,9 +119,8 @@ class Predictor:
         names = (self.network.name, self.network.sha256)
         return PhotoDecomposition(photo.pixels, shading, color, photo.alpha, *names, raw, share)
 
-    def coefficients(self, small: Small, said: Decomposition) -> Tensor:
+    def _coefficients(self, log_image: Tensor, said: Decomposition) -> Tensor:
         """Return the coefficients (4, h', w') of the log of gray shading, over the log of the small picture."""
-        log_image = floored_log(small.light)
         said = _with_few_paints(log_image, said)
         coefficients = shading_coefficients(log_image, said, self.share)
         coefficients[3] += brightness_excess(log_image, coefficients, said.light_color[0])

@@ -65,7 +65,7 @@ def street(draw: Generator) -> tuple[Builder, Lighting, Camera]:
         start, to = draw.uniform(-0.7, 0.7) * half, draw.normal(0, 0.5) * half
         camera = Camera((start, -3.0, eye), (to, 12.0, eye + draw.normal(0, 1.2)), float(view))
         focus = np.array([0, 10.0, 1.5])
-    return b, _daylight(b, focus, camera, 6.0), camera
+    return b, daylight(b, focus, camera, 6.0), camera
 
 
 def _from_above(draw: Generator, reach: tuple[float, float], height: tuple[float, float]) -> Camera:
@@ -156,7 +156,7 @@ def garden(draw: Generator) -> tuple[Builder, Lighting, Camera]:
     else:
         start, to = (draw.normal(0, 1), -3.5, draw.uniform(0.6, 4)), (draw.normal(0, 1), 6.0, draw.uniform(-0.5, 1.5))
         camera = Camera(start, to, float(np.radians(draw.uniform(30, 60))))
-    return b, _daylight(b, np.array([0, 5.0, 0.5]), camera, 4.0), camera
+    return b, daylight(b, np.array([0, 5.0, 0.5]), camera, 4.0), camera
 
 
 def ruin(draw: Generator) -> tuple[Builder, Lighting, Camera]:
@@ -187,10 +187,10 @@ def ruin(draw: Generator) -> tuple[Builder, Lighting, Camera]:
         b.relief((0, 11, 2), (6, 3, 0.3), stairs(draw), stone[2], turned(0, 0, np.pi / 2))
     start, to = (draw.normal(0, 1.5), -4, draw.uniform(0.8, 4)), (draw.normal(0, 1), 5.0, draw.uniform(0.3, 1.8))
     camera = Camera(start, to, float(np.radians(draw.uniform(30, 60))))
-    return b, _daylight(b, np.array([0, 4.0, 0.8]), camera, 4.0), camera
+    return b, daylight(b, np.array([0, 4.0, 0.8]), camera, 4.0), camera
 
 
-def _daylight(b: Builder, focus: Array, camera: Camera, reach: float) -> Lighting:
+def daylight(b: Builder, focus: Array, camera: Camera, reach: float) -> Lighting:
     """Return a day of sun and sky, and the lamps of the night; what stands out of sight throws its shadow into view."""
     draw = b.draw
     lighting = Lighting(draw, focus)

@@ -7,11 +7,11 @@ from numpy.random import Generator
 from numpy.typing import NDArray
 
 from unlit.worlds.builder import Builder, dome, rolling
-from unlit.worlds.casters import add_casters
 from unlit.worlds.description import Camera
 from unlit.worlds.landscape import tree
-from unlit.worlds.light import Lighting, add_day, add_lamps_around
+from unlit.worlds.light import Lighting
 from unlit.worlds.materials import Texture
+from unlit.worlds.outdoors import daylight
 from unlit.worlds.palette import drawn_color, drawn_greens, drawn_material
 
 Array = NDArray[np.float64]
@@ -38,13 +38,7 @@ def vista(draw: Generator) -> tuple[Builder, Lighting, Camera]:
         _woods(b, int(draw.integers(3, 9)), _place(draw, camera, 15, 110))
     for _ in range(int(draw.integers(0, 3))):
         tree(b, np.array([*_place(draw, camera, 4, 25), 0]), draw.uniform(4, 9))
-    lighting = Lighting(draw, np.array([0, 60.0, 3.0]))
-    add_day(lighting, int(draw.integers(4, 6)))
-    if draw.random() < 0.85:
-        add_casters(b, lighting, camera)
-    add_lamps_around(lighting, int(draw.integers(1, 3)), 25.0, (0.2, 1.2))
-    lighting.flash(camera.position)
-    return b, lighting, camera
+    return b, daylight(b, np.array([0, 60.0, 3.0]), camera, 25.0), camera
 
 
 def _camera(draw: Generator) -> Camera:
