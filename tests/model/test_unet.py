@@ -52,7 +52,7 @@ def test_the_paper_s_network_has_its_layers_and_69_5_million_parameters() -> Non
     middle = ["LeakyReLU", "Conv2d", "BatchNorm2d"]
     assert layers(net.encoder) == [["Conv2d"], *[middle] * 5, ["LeakyReLU", "Conv2d"]]
     for decoder in (net.reflectance_decoder, net.shading_decoder):
-        assert layers(decoder) == [["ReLU", "ConvTranspose2d"], *[["ReLU", "ConvTranspose2d", "BatchNorm2d"]] * 6]
+        assert layers(decoder) == [["ReLU", "LastLayer"], *[["ReLU", "ConvTranspose2d", "BatchNorm2d"]] * 6]
     assert {m.negative_slope for m in net.modules() if isinstance(m, nn.LeakyReLU)} == {0.2}
     assert isinstance(net.color_head, nn.Sequential)
     head = ["AdaptiveAvgPool2d", "ReLU", "Conv2d", "ReLU", "Flatten", "Linear"]
@@ -135,9 +135,26 @@ def test_images_of_a_batch_do_not_see_one_another_when_not_training() -> None:
             torch.testing.assert_close(alone, together[i : i + 1], rtol=1e-4, atol=1e-5)
 
 
+def test_no_number_is_added_where_normalising_takes_it_out_again() -> None:
+    net = small_net(0.1).train().double()
+    images = random_images(2, 128, 256).double()
+    before = parts(net, images)
+    torch.manual_seed(3)
+    bare = 0
+    for level in (*net.encoder, *net.reflectance_decoder, *net.shading_decoder):
+        inside = list(level.children())
+        convolution = next(m for m in inside if isinstance(m, nn.Conv2d | nn.ConvTranspose2d))
+        assert (convolution.bias is None) == isinstance(inside[-1], nn.BatchNorm2d)
+        if convolution.bias is None:
+            convolution.bias = nn.Parameter(torch.randn(convolution.out_channels, dtype=torch.float64))
+            bare += 1
+    assert bare == 5 + 6 + 6
+    for own, other in zip(parts(net, images), before, strict=True):
+        torch.testing.assert_close(own, other)
+
+
 @pytest.mark.parametrize("gray_shading", [True, False])
 def test_gradients_reach_every_parameter(gray_shading: bool) -> None:
-    """BatchNorm takes out what the bias before it adds, so of those the gradient is zero up to rounding."""
     net = small_net(0.1, gray_shading=gray_shading).train()
     sum((part.square().sum() for part in parts(net, random_images(2, 128, 256))), torch.zeros(())).backward()
     for name, parameter in net.named_parameters():
