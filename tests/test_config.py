@@ -94,7 +94,7 @@ def stated(**changes: Any) -> str:
 
 @pytest.mark.parametrize("name", LEAVES)
 def test_every_field_is_written_read_back_and_told_apart(name: str) -> None:
-    begun = COMPACT if name in ("model.fine", "model.cue", "model.deep") else GRAY
+    begun = COMPACT if name in ("model.fine", "model.cue", "model.deep", "model.attention") else GRAY
     before = value_at(begun, name)
     config = changed(begun, name, another(before, LEAVES[name]))
     read = config_from_json(config_to_json(config))
@@ -217,7 +217,7 @@ Case = tuple[Callable[..., Any], str, Any]
 NOT_NEGATIVE = (-1.0, math.nan, math.inf)
 BAD: list[Case] = [
     *[(ModelSettings, "width", value) for value in (0.0, -1.0, 9.0, math.nan)],
-    *[(ModelSettings, name, True) for name in ("fine", "cue", "deep")],
+    *[(ModelSettings, name, True) for name in ("fine", "cue", "deep", "attention")],
     (partial(ModelSettings, "compact"), "anchored", True),
     *[(TrainSettings, name, 0) for name in ("epochs", "sequences", "passes", "patience", "steps")],
     *[(TrainSettings, "learning_rate", value) for value in (0.0, *NOT_NEGATIVE)],

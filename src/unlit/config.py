@@ -51,12 +51,15 @@ class ModelSettings:
     """Show the compact network, beside the image, what color retinex makes of it."""
     deep: bool = False
     """Let the compact network have more blocks, mostly where maps are small."""
+    attention: bool = False
+    """Let the compact network compare places that are far apart, on its small maps."""
     anchored: bool = False
     """Let the paper's network add to half of the image's log, as the compact one always does."""
 
     def __post_init__(self) -> None:
         _check(0 < self.width <= 8, f"model.width must be above 0 and at most 8, not {self.width}")
-        for name, network in (("fine", "compact"), ("cue", "compact"), ("deep", "compact"), ("anchored", "unet")):
+        of_compact = [(name, "compact") for name in ("fine", "cue", "deep", "attention")]
+        for name, network in (*of_compact, ("anchored", "unet")):
             wrong = f"model.{name} is for model.network {network}, not {self.network}; set one of them otherwise"
             _check(self.network == network or not getattr(self, name), wrong)
 

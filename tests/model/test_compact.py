@@ -7,7 +7,8 @@ from unlit.color import floored_log, srgb_to_linear
 from unlit.model.compact import STRIDE, CompactNet
 from unlit.model.unet import UNet
 
-RICHER = [{}, {"fine": True}, {"cue": True}, {"deep": True}, {"fine": True, "cue": True, "deep": True}]
+ALL = {"fine": True, "cue": True, "deep": True, "attention": True}
+RICHER = [{}, {"fine": True}, {"cue": True}, {"deep": True}, {"attention": True}, ALL]
 """What the network may have besides."""
 
 

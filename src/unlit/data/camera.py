@@ -57,6 +57,9 @@ class CameraLook:
     """Of the noise."""
 
 
+_SETTINGS = ("vignetting", "shot", "read", "contrast", "gamma", "saturation")
+
+
 def drawn_look(draw: Generator) -> CameraLook:
     """Return a camera by chance: most are good."""
     noisy = draw.random() < 0.6
@@ -79,34 +82,33 @@ def photographed(frames: Tensor, looks: list[CameraLook | None]) -> Tensor:
 
     All sequences are worked on as one, with numbers of their own: on a GPU a batch costs by its operations.
     """
-    cameras = [look or CameraLook() for look in looks]
     if all(look is None for look in looks):
         return frames
-    has_camera, vignetting, shot, read, contrast, gamma, saturation = _numbers(
-        [[look is not None for look in looks]]
-        + [
-            [getattr(c, name) for c in cameras]
-            for name in ("vignetting", "shot", "read", "contrast", "gamma", "saturation")
-        ],
-        frames.device,
-    )
-    light = frames * (1 - vignetting * _toward_corners(frames))
+    cameras = [look or CameraLook() for look in looks]
+    rows = [[getattr(camera, name) for camera in cameras] for name in _SETTINGS]
+    rows.append([-1.0 if camera.quality is None else camera.quality for camera in cameras])
+    has_camera = [float(look is not None) for look in looks]
+    # In one piece to the device; each (b, 1, 1, 1, 1).
+    numbers = torch.tensor([has_camera, *rows]).to(frames.device, non_blocking=True)[..., None, None, None, None]
     noisy = [camera.seed for camera in cameras if camera.shot or camera.read]
+    noise = None
     if noisy:
         generator = torch.Generator(frames.device).manual_seed(noisy[0])
-        spread = (shot * light.clamp_min(0) + read.square()).sqrt()
-        light = light + spread * torch.randn(light.shape, generator=generator, device=light.device)
+        noise = torch.randn(frames.shape, generator=generator, device=frames.device)
+    return _kept(frames, noise, numbers, has_jpeg=any(camera.quality is not None for camera in cameras))
+
+
+def _kept(frames: Tensor, noise: Tensor | None, numbers: Tensor, *, has_jpeg: bool) -> Tensor:
+    """Return `photographed` frames by numbers (8, b, 1, 1, 1, 1): which have a camera, `_SETTINGS`, quality or −1."""
+    has_camera, vignetting, shot, read, contrast, gamma, saturation, quality = numbers.unbind()
+    light = frames * (1 - vignetting * _toward_corners(frames))
+    if noise is not None:
+        light = light + (shot * light.clamp_min(0) + read.square()).sqrt() * noise
     encoded = toned(linear_to_srgb(light.clamp(0, 1)), contrast, gamma, saturation)
-    if any(camera.quality is not None for camera in cameras):
-        (quality,) = _numbers([[-1.0 if c.quality is None else c.quality for c in cameras]], frames.device)
+    if has_jpeg:
         encoded = torch.where(quality > 0, jpeg_like(encoded, quality.clamp_min(1)), encoded)
     kept = srgb_to_linear((encoded.clamp(0, 1) * 255).round() / 255)
     return torch.where(has_camera > 0, kept, frames)
-
-
-def _numbers(rows: list[list[float]] | list[list[bool]], device: torch.device) -> tuple[Tensor, ...]:
-    """Return rows of b numbers as tensors (b, 1, 1, 1, 1), moved to the device in one piece."""
-    return torch.tensor(rows, dtype=torch.float32).to(device, non_blocking=True)[..., None, None, None, None].unbind()
 
 
 def _toward_corners(frames: Tensor) -> Tensor:
@@ -143,11 +145,11 @@ def _from_ycc(device: torch.device) -> Tensor:
 
 @functools.cache
 def _cosines(device: torch.device) -> Tensor:
-    """Return the matrix (8, 8) of the discrete cosine transform, orthonormal."""
+    """Return the matrix (64, 64) of the discrete cosine transform of a block, row after row, orthonormal."""
     k, n = torch.arange(BLOCK, dtype=torch.float64)[:, None], torch.arange(BLOCK, dtype=torch.float64)
     matrix = torch.cos(math.pi / BLOCK * (n + 0.5) * k) * math.sqrt(2 / BLOCK)
     matrix[0] /= math.sqrt(2)
-    return matrix.float().to(device)
+    return torch.kron(matrix, matrix).float().to(device)
 
 
 def jpeg_like(encoded: Tensor, quality: Tensor) -> Tensor:
@@ -163,7 +165,7 @@ def jpeg_like(encoded: Tensor, quality: Tensor) -> Tensor:
     ycc = pad(ycc, (0, -w % (2 * BLOCK), 0, -h % (2 * BLOCK)), mode="replicate")
     scale = torch.where(quality < 50, 5000 / quality, 200 - 2 * quality).reshape(b, 1, 1) / 100
     steps = (_constant(_STEPS_AT_50, frames.device) * scale).round().clamp_min(1)
-    steps = steps.repeat_interleave(m, 0)[:, None, None, None]
+    steps = steps.flatten(1).repeat_interleave(m, 0)[:, None, None, None]
     bright = _quantised(ycc[:, :1], steps)
     color = interpolate(_quantised(avg_pool2d(ycc[:, 1:], 2), 2 * steps), ycc.shape[-2:], mode="bilinear")
     ycc = torch.cat([bright, color], 1)[..., :h, :w] + zero
@@ -176,9 +178,13 @@ def _recolored(matrix: Tensor, frames: Tensor) -> Tensor:
 
 
 def _quantised(values: Tensor, steps: Tensor) -> Tensor:
-    """Return values (m, c, h, w) whose blocks' cosine coefficients are multiples of `steps`, (8, 8) at the end."""
+    """Return values (m, c, h, w) whose blocks' cosine coefficients are multiples of `steps`, 64 at the end.
+
+    Both directions of the transform are one product: a GPU takes longer for thousands of 8 x 8 than for one of 64.
+    """
     m, c, h, w = values.shape
     cosines = _cosines(values.device)
-    blocks = values.reshape(m, c, h // BLOCK, BLOCK, w // BLOCK, BLOCK).transpose(3, 4)
-    kept = ((cosines @ blocks @ cosines.T) / steps).round() * steps
-    return (cosines.T @ kept @ cosines).transpose(3, 4).reshape(m, c, h, w)
+    cells = (m, c, h // BLOCK, w // BLOCK, BLOCK, BLOCK)
+    blocks = values.reshape(m, c, h // BLOCK, BLOCK, w // BLOCK, BLOCK).transpose(3, 4).reshape(-1, BLOCK * BLOCK)
+    kept = ((blocks @ cosines.T).reshape(*cells[:4], -1) / steps).round() * steps
+    return (kept.reshape(-1, BLOCK * BLOCK) @ cosines).reshape(cells).transpose(3, 4).reshape(m, c, h, w)

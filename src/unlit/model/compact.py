@@ -18,6 +18,7 @@ from torch import Tensor, nn
 from torch.nn.functional import avg_pool2d, interpolate, pixel_shuffle, pixel_unshuffle
 
 from unlit.color import floored_log, srgb_to_linear
+from unlit.model.attention import Attention
 from unlit.model.cue import THRESHOLDS, retinex_cues
 from unlit.model.decomposition import Decomposition
 from unlit.model.unet import padded
@@ -30,6 +31,10 @@ BLOCKS = (1, 1, 1, 2, 2, 3)
 
 DEEP_BLOCKS = (1, 1, 2, 3, 3, 4)
 """The same, of deeper networks."""
+
+FAR = ((3, "encoder"), (4, "decoder"), (3, "decoder"))
+"""Where places look at all others (`model/attention.py`): at the end of which rows. There are few places then: a photo
+of 384 x 256 has 384 at a sixteenth of its size, 96 at half of that."""
 
 FINE_CHANNELS = 24
 """Of the maps of full size, where there are any."""
@@ -47,7 +52,7 @@ class CompactNet(nn.Module):
     Sizes that do not fit are padded by their own edge pixels and cut back. With `gray_shading` there is no light color:
     it stays zero. `width` scales the number of channels. With `fine` there are maps of full size too, for half as much
     work again; with `cue` the network sees two guesses of the shading beside the image (`model/cue.py`); with `deep` it
-    has more blocks: two fifths more parameters, a fifth more time on a CPU.
+    has more blocks: two fifths more parameters, a fifth more time on a CPU. With `attention` far places are compared.
     """
 
     def __init__(
@@ -58,6 +63,7 @@ class CompactNet(nn.Module):
         fine: bool = False,
         cue: bool = False,
         deep: bool = False,
+        attention: bool = False,
     ) -> None:
         super().__init__()
         sizes: tuple[int, ...] = (FINE_CHANNELS, *CHANNELS) if fine else CHANNELS
@@ -65,10 +71,12 @@ class CompactNet(nn.Module):
         channels = [max(4, 4 * round(width * c / 4)) for c in sizes]
         self.gray_shading, self._cell, self._cue = gray_shading, 1 if fine else 2, cue
         self.stem = nn.Conv2d(self._cell**2 * 6 + len(THRESHOLDS) * cue, channels[0], 3, padding=1)
-        self.encoder = nn.ModuleList(_row(c, n) for c, n in zip(channels, blocks, strict=True))
+        far = [(k + fine, part) for k, part in FAR] if attention else []
+        each = list(enumerate(zip(channels, blocks, strict=True)))
+        self.encoder = nn.ModuleList(_row(c, n, (k, "encoder") in far) for k, (c, n) in each)
         self.down = nn.ModuleList(nn.Conv2d(a, b, 3, stride=2, padding=1) for a, b in pairwise(channels))
         self.up = nn.ModuleList(nn.Conv2d(b, a, 1) for a, b in pairwise(channels))
-        self.decoder = nn.ModuleList(_row(c, n) for c, n in zip(channels[:-1], blocks[:-1], strict=True))
+        self.decoder = nn.ModuleList(_row(c, n, (k, "decoder") in far) for k, (c, n) in each[:-1])
         self.head = nn.Conv2d(channels[0], self._cell**2 * 4, 3, padding=1)
         self.color_head = None if gray_shading else nn.Linear(channels[-1], 3)
         nn.init.zeros_(self.head.weight)
@@ -108,8 +116,8 @@ class CompactNet(nn.Module):
         return Decomposition(log_reflectance, log_shading, color)
 
 
-def _row(channels: int, blocks: int) -> nn.Sequential:
-    return nn.Sequential(*(_Residual(channels) for _ in range(blocks)))
+def _row(channels: int, blocks: int, looks_far: bool) -> nn.Sequential:
+    return nn.Sequential(*(_Residual(channels) for _ in range(blocks)), *([Attention(channels)] if looks_far else []))
 
 
 class _Residual(nn.Module):

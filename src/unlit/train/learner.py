@@ -33,7 +33,7 @@ class Learner:
         self._averaged = self._floats()
         self._keeps_gradients = False
         # Ten passes over the frames that compiling makes one.
-        self._seen = torch.compile(_seen, dynamic=True) if train.compile else _seen
+        self._seen = torch.compile(_seen) if train.compile else _seen
         self.optimizer = torch.optim.Adam(
             self.network.parameters(), lr=train.learning_rate, betas=train.betas, weight_decay=train.weight_decay,
             fused=True,
@@ -149,6 +149,7 @@ def network_of(settings: ModelSettings) -> UNet | CompactNet:
             fine=settings.fine,
             cue=settings.cue,
             deep=settings.deep,
+            attention=settings.attention,
         )
     return UNet(gray_shading=settings.gray_shading, width=settings.width, anchored=settings.anchored)
 
