@@ -203,6 +203,7 @@ def test_the_network_of_the_package_learns_more_from_anybody_s_frames(data: Path
         "1",
         "--model.cue",
         "--model.deep",
+        "--model.attention",
         "--start",
         "default",
         "--train.steps",

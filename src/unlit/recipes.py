@@ -120,7 +120,7 @@ def default() -> Config:
         augment=AugmentSettings(
             rotation=8.0, zoom=(0.7, 1.5), mixtures=0.65, light_color=0.35, camera=0.7, exposure=1.2, contrast=0.1
         ),
-        model=ModelSettings(network="compact", cue=True, deep=True),
+        model=ModelSettings(network="compact", cue=True, deep=True, attention=True),
         energy=EnergySettings(reconstruction=0.0, consistency=0.3, reflectance=0.0, shading=0.0, scale=0.0),
         supervised=SupervisedSettings(truth=1.0, truth_gradient=0.8, truth_linear=2.0),
         train=TrainSettings(

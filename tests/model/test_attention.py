@@ -45,6 +45,17 @@ def test_every_place_is_told_by_all_as_the_slow_way_has_it(dtype: torch.dtype, l
         torch.testing.assert_close(own, other, rtol=digits, atol=digits)
 
 
+def test_squares_of_a_large_map_answer_together(monkeypatch: pytest.MonkeyPatch) -> None:
+    block = taught()
+    squares = torch.randn(1, 6, 3, 4, dtype=torch.float64).repeat_interleave(2, 2).repeat_interleave(2, 3)
+    exact = block(squares)
+    monkeypatch.setattr("unlit.model.attention.MANY", 12)
+    torch.testing.assert_close(block(squares), exact)
+    monkeypatch.setattr("unlit.model.attention.MANY", 3)
+    assert (block(squares) - exact).abs().max() > 1e-3
+    assert block(torch.randn(1, 6, 5, 7, dtype=torch.float64)).shape == (1, 6, 5, 7)
+
+
 def test_it_says_nothing_at_first() -> None:
     x = torch.randn(2, 6, 3, 4)
     assert torch.equal(Attention(6)(x), x)

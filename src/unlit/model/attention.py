@@ -6,19 +6,24 @@ are, and gets the mean of what they say (v), by softmax of the products:
 
     x + W softmax(q kᵀ / √d) v,  for each head of d numbers.
 
-Nothing is said of where places are, so that any size will do.
+Nothing is said of where places are, so that any size will do. Time grows with n²: of large maps squares of places
+answer together.
 """
 
 from __future__ import annotations
 
+import torch
 from torch import Tensor, nn
-from torch.nn.functional import scaled_dot_product_attention
+from torch.nn.functional import avg_pool2d, scaled_dot_product_attention
 
 HEADS = 2
 """Ways to be alike."""
 
 PER_HEAD = 32
 """Numbers of a question, an answer and what is said, in each."""
+
+MANY = 4096
+"""Places; a photo of 1280 x 800 has as many at a sixteenth of its size."""
 
 
 class Attention(nn.Module):
@@ -35,9 +40,15 @@ class Attention(nn.Module):
     def forward(self, x: Tensor) -> Tensor:
         """Return a map of the same shape."""
         m, _, h, w = x.shape
-        # (m, 3 heads d, h, w) to three of (m, heads, n, d); a CPU takes four times as long if they do not lie so.
-        asked = self.asked(self.normalised(x)).reshape(m, 3, HEADS, PER_HEAD, h * w)
-        q, k, v = asked.transpose(3, 4).contiguous().unbind(1)
-        found = scaled_dot_product_attention(q, k, v)
+        q, k, v = self.asked(self.normalised(x)).chunk(3, 1)
+        # An exported network knows no size, so it cannot ask.
+        while not torch.compiler.is_exporting() and k.shape[2] * k.shape[3] > MANY:
+            k, v = (avg_pool2d(values, 2, ceil_mode=True) for values in (k, v))
+        found = scaled_dot_product_attention(_by_head(q), _by_head(k), _by_head(v))
         out: Tensor = x + self.said(found.transpose(2, 3).reshape(m, HEADS * PER_HEAD, h, w))
         return out
+
+
+def _by_head(values: Tensor) -> Tensor:
+    """Return (m, heads d, h, w) as (m, heads, n, d), lying so: else a CPU takes four times as long."""
+    return values.reshape(values.shape[0], HEADS, PER_HEAD, -1).transpose(2, 3).contiguous()
