@@ -32,7 +32,8 @@ class Learner:
         self.average = _copied(self.network.state_dict()) if train.average else None
         self._averaged = self._floats()
         self._keeps_gradients = False
-        # Ten passes over the frames that compiling makes one.
+        # Ten passes over the frames that compiling makes one. Not for any size (`dynamic`): torch passes that on to all
+        # that is compiled after it, and the network would be half as quick again (docs/trials-speed.md).
         self._seen = torch.compile(_seen) if train.compile else _seen
         self.optimizer = torch.optim.Adam(
             self.network.parameters(), lr=train.learning_rate, betas=train.betas, weight_decay=train.weight_decay,
