@@ -14,7 +14,7 @@ import tempfile
 from collections.abc import Callable
 from dataclasses import replace
 from pathlib import Path
-from typing import Any, cast
+from typing import Any
 
 import torch
 import tyro
@@ -61,8 +61,7 @@ def sequences(count: int, m: int, h: int, w: int) -> Dataset:
 def prepared_run(config: Config, dataset: Dataset, device: torch.device) -> tuple[Run, nn.Module]:
     """Return a run that has not begun, and its network, compiled where asked."""
     run = Run(config, dataset, Path(tempfile.mkdtemp()), Team(device), quiet=True)
-    module = cast(nn.Module, torch.compile(run.learner.network)) if config.train.compile else run.learner.network
-    return run, module
+    return run, run.learner.compiled()
 
 
 def whole_step(run: Run, module: nn.Module) -> Callable[[], None]:

@@ -110,7 +110,7 @@ def default() -> Config:
 
     unlit train default --data worlds:0:4000:384x256:128 --run RUN
 
-    One H200: 31 to 34 ms a step; 4,000 scenes take two and a half minutes by thirteen processes that render. The
+    One H200: 32 ms a step; 4,000 scenes take two and a half minutes by thirteen processes that render. The
     network of the package was trained so for 25,814 steps, at a rate of 1.5e-3, from the weights of the one before it,
     which had seen other scenes, and is averaged with them four to one; docs/training.md has its scores.
     """

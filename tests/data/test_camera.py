@@ -71,6 +71,15 @@ def test_blocks_are_quantised_as_the_slow_transform_does_it() -> None:
     torch.testing.assert_close(_quantised(block[None, None], steps.flatten())[0, 0], slow, rtol=0, atol=1e-3)
 
 
+def test_rows_and_columns_of_a_block_have_their_own_steps() -> None:
+    """The table is not symmetric; at a quality of 50 it is taken as it is, for brightness."""
+    block = torch.rand(8, 8, generator=torch.Generator().manual_seed(1))
+    gray = block.repeat(2, 2).expand(1, 3, 16, 16)
+    slow = torch.tensor(quantised_block((255 * block - 128).tolist(), [list(map(float, r)) for r in _STEPS_AT_50]))
+    expected = ((slow + 128) / 255).clamp(0, 1).repeat(2, 2)
+    torch.testing.assert_close(compressed(gray, 50)[0], expected.expand(3, 16, 16), rtol=0, atol=1e-4)
+
+
 @pytest.mark.parametrize("quality", [40, 75, 95])
 def test_jpeg_like_pictures_are_as_wrong_as_those_of_a_real_encoder(quality: int) -> None:
     encoded = linear_to_srgb(scene(48, 64))

@@ -53,7 +53,9 @@ def test_squares_of_a_large_map_answer_together(monkeypatch: pytest.MonkeyPatch)
     torch.testing.assert_close(block(squares), exact)
     monkeypatch.setattr("unlit.model.attention.MANY", 3)
     assert (block(squares) - exact).abs().max() > 1e-3
-    assert block(torch.randn(1, 6, 5, 7, dtype=torch.float64)).shape == (1, 6, 5, 7)
+    monkeypatch.setattr("unlit.model.attention.MANY", 1)
+    narrow = torch.randn(1, 6, 1, 5, dtype=torch.float64)
+    assert torch.isfinite(block(narrow)).all()  # of a side of one no half is left
 
 
 def test_it_says_nothing_at_first() -> None:
@@ -94,3 +96,14 @@ def test_a_far_place_is_heard_of(attention: bool) -> None:
     other[..., -64:] = 0.9 * torch.rand(1, 3, 64, 64)
     near = [network(images).log_shading[..., :16] for images in (seen, other)]
     assert torch.equal(*near) != attention
+
+
+@pytest.mark.parametrize("fine", [True, False])
+def test_few_places_look_at_one_another(fine: bool) -> None:
+    network = CompactNet(width=0.25, fine=fine, attention=True).eval()
+    seen: list[tuple[int, ...]] = []
+    for module in network.modules():
+        if isinstance(module, Attention):
+            module.register_forward_hook(lambda _module, _inputs, out: seen.append(tuple(out.shape[2:])))
+    network(torch.rand(1, 3, 128, 256))
+    assert seen == [(8, 16), (4, 8), (8, 16)]

@@ -19,7 +19,7 @@ from tests.test_cli import run
 from unlit.commands import photos
 from unlit.image_io import read_image, write_image
 from unlit.model import cue
-from unlit.predict.export import OUTPUTS, onnx_card, run_onnx
+from unlit.predict.export import OUTPUTS, _exported, _Outputs, onnx_card, run_onnx
 from unlit.predict.predictor import Predictor
 from unlit.predict.saving import load_parts
 from unlit.video_writing import VideoWriter
@@ -281,6 +281,21 @@ def test_an_exported_network_says_the_same_elsewhere(
             ours = predictor.network.module(images)
         for name, theirs in zip(OUTPUTS, run_onnx(content, images.numpy()), strict=True):
             np.testing.assert_allclose(theirs, getattr(ours, name), atol=1e-3, err_msg=f"{name}, {count} images")
+
+
+def test_an_exported_network_asks_all_places_of_any_size(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    pytest.importorskip("onnxruntime", reason="needs the extra onnx")
+    import torch
+
+    monkeypatch.setattr(cue, "ROUNDS", 2)
+    module = Predictor(write_weights(tmp_path / "little.safetensors", rich=True), device="cpu").network.module
+    with monkeypatch.context() as few:
+        few.setattr("unlit.model.attention.MANY", 4)
+        content = _exported(_Outputs(module.float()).eval(), {})
+    images = torch.rand(1, 3, 128, 256, generator=torch.Generator().manual_seed(5))
+    with torch.inference_mode():
+        ours = module(images)
+    np.testing.assert_allclose(run_onnx(content, images.numpy())[1], ours.log_shading, atol=1e-3)
 
 
 def test_a_network_is_not_exported_to_where_a_folder_is(

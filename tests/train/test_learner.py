@@ -76,3 +76,22 @@ def test_compiled_or_not_the_network_is_shown_the_same() -> None:
         shown, expected = compiled._seen(frames), plain._seen(frames)
         torch.testing.assert_close(shown, expected, rtol=1e-6, atol=1e-7)
         assert shown.stride() == expected.stride()
+
+
+@pytest.mark.parametrize(("attention", "dynamic"), [(False, None), (True, False)])
+def test_attention_is_compiled_for_each_size(
+    attention: bool, dynamic: bool | None, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Torch 2.13 cannot compile its gradient for any size, and asks for that by itself from the second on."""
+    asked = []
+
+    def noted(function: object, **how: object) -> object:
+        asked.append(how)
+        return function
+
+    monkeypatch.setattr(torch, "compile", noted)
+    plain = config(0.0)
+    model = replace(plain.model, network="compact", width=0.25, attention=attention)
+    learner = Learner(replace(plain, model=model, train=replace(plain.train, compile=True)), CPU)
+    assert learner.compiled() is learner.network
+    assert asked == [{"dynamic": dynamic}] * 2

@@ -23,7 +23,7 @@ PER_HEAD = 32
 """Numbers of a question, an answer and what is said, in each."""
 
 MANY = 4096
-"""Places; a photo of 1280 x 800 has as many at a sixteenth of its size."""
+"""Places; a picture of 1024 x 1024 has as many at a sixteenth of its size."""
 
 
 class Attention(nn.Module):
@@ -41,14 +41,15 @@ class Attention(nn.Module):
         """Return a map of the same shape."""
         m, _, h, w = x.shape
         q, k, v = self.asked(self.normalised(x)).chunk(3, 1)
-        # An exported network knows no size, so it cannot ask.
+        # An exported network is for any size, and what it asks here it would ask of one.
         while not torch.compiler.is_exporting() and k.shape[2] * k.shape[3] > MANY:
             k, v = (avg_pool2d(values, 2, ceil_mode=True) for values in (k, v))
         found = scaled_dot_product_attention(_by_head(q), _by_head(k), _by_head(v))
-        out: Tensor = x + self.said(found.transpose(2, 3).reshape(m, HEADS * PER_HEAD, h, w))
+        out: Tensor = x + self.said(found.transpose(1, 2).reshape(m, h, w, -1).permute(0, 3, 1, 2))
         return out
 
 
 def _by_head(values: Tensor) -> Tensor:
-    """Return (m, heads d, h, w) as (m, heads, n, d), lying so: else a CPU takes four times as long."""
-    return values.reshape(values.shape[0], HEADS, PER_HEAD, -1).transpose(2, 3).contiguous()
+    """Return (m, heads d, h, w) as (m, heads, n, d)."""
+    # Numbers of a place side by side: a CPU takes four times as long if they are not.
+    return values.permute(0, 2, 3, 1).reshape(values.shape[0], -1, HEADS, PER_HEAD).transpose(1, 2)

@@ -27,10 +27,10 @@ class LastLayer(nn.ConvTranspose2d):
         super().__init__(in_channels, out_channels, KERNEL, stride=2, padding=1)
 
     def forward(self, x: Tensor, output_size: list[int] | None = None) -> Tensor:
-        """Return (m, d, 2h, 2w) for x (m, c, h, w)."""
+        """Return (m, d, 2h, 2w) for x (m, c, h, w). `output_size` is torch's; nobody here gives one."""
         # Not compiled, adding windows takes several passes. A CPU would gain too (docs/trials-speed.md), but there
         # results and exported files stay as they are.
-        if x.is_cuda and output_size is None and torch.compiler.is_compiling():
+        if x.is_cuda and torch.compiler.is_compiling():
             return self.overlapped(x)
         return super().forward(x, output_size)
 

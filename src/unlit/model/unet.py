@@ -120,7 +120,7 @@ def _color_head(channels: int) -> nn.Sequential:
     """Return the innermost map's mean to a color (m, 3).
 
     The release has a 3 x 3 convolution on the one pixel that is left; only its middle ever sees data. It is kept so
-    that weights can be exchanged, and the count of parameters is the paper's.
+    that the count of parameters is the paper's.
     """
     inner = max(1, channels // 2)
     return nn.Sequential(

@@ -32,13 +32,22 @@ class Learner:
         self.average = _copied(self.network.state_dict()) if train.average else None
         self._averaged = self._floats()
         self._keeps_gradients = False
-        # Ten passes over the frames that compiling makes one. Not for any size (`dynamic`): torch passes that on to all
-        # that is compiled after it, and the network would be half as quick again (docs/trials-speed.md).
-        self._seen = torch.compile(_seen) if train.compile else _seen
+        # First for one size, for any from the second on: asked for any at once, torch passes that on to all that is
+        # compiled after it, and the network would take a fifth more time. With attention torch fails to compile it for
+        # any; then each size is compiled, up to torch's limit, and others run as they are.
+        self._sizes = False if config.model.attention else None
+        # Ten passes over the frames that compiling makes one.
+        self._seen = torch.compile(_seen, dynamic=self._sizes) if train.compile else _seen
         self.optimizer = torch.optim.Adam(
             self.network.parameters(), lr=train.learning_rate, betas=train.betas, weight_decay=train.weight_decay,
             fused=True,
         )  # fmt: skip
+
+    def compiled(self) -> nn.Module:
+        """Return the network, compiled where the config asks for it."""
+        if not self.config.train.compile:
+            return self.network
+        return cast(nn.Module, torch.compile(self.network, dynamic=self._sizes))
 
     @property
     def weights(self) -> dict[str, Tensor]:

@@ -13,10 +13,10 @@ from collections.abc import Mapping
 from contextlib import ExitStack, closing, nullcontext
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any, cast
+from typing import Any
 
 import torch
-from torch import Tensor, nn
+from torch import Tensor
 from torch.nn.parallel import DistributedDataParallel
 
 from unlit.color import linear_to_srgb
@@ -183,9 +183,7 @@ class Run:
         self.resume()
         if team.is_first:
             self.solver.keep()
-        module: nn.Module = learner.network
-        if config.train.compile:
-            module = cast(nn.Module, torch.compile(learner.network))
+        module = learner.compiled()
         if team.world > 1:
             module = DistributedDataParallel(module, device_ids=[self.device] if self.device.type == "cuda" else None)
         first = self.step * self.batches_per_step + team.rank * config.train.passes
