@@ -295,7 +295,8 @@ def test_an_exported_network_asks_all_places_of_any_size(tmp_path: Path, monkeyp
     images = torch.rand(1, 3, 128, 256, generator=torch.Generator().manual_seed(5))
     with torch.inference_mode():
         ours = module(images)
-    np.testing.assert_allclose(run_onnx(content, images.numpy())[1], ours.log_shading, atol=1e-3)
+    # Asked in squares, a network with random weights says what differs by 6e-5.
+    np.testing.assert_allclose(run_onnx(content, images.numpy())[1], ours.log_shading, rtol=0, atol=2e-5)
 
 
 def test_a_network_is_not_exported_to_where_a_folder_is(
