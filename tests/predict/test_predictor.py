@@ -281,3 +281,17 @@ def test_the_light_takes_up_what_lightness_is_corrected_by(tmp_path: Path, monke
         monkeypatch.setattr("unlit.predict.predictor.lightness_correction", lambda logs, by=step: by + 0 * logs[:1])
         shadings.append(predictor.decompose(image, encoding="linear").gray_shading)
     np.testing.assert_allclose(np.log(shadings[1] / shadings[0]), 1.0, atol=1e-3)
+
+
+def test_each_size_is_compiled_for_itself(weights: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """For any size at once torch 2.13 fails, at the third."""
+    asked = []
+
+    def noted(module: object, **how: object) -> object:
+        asked.append(how)
+        return module
+
+    monkeypatch.setattr(torch, "compile", noted)
+    Predictor(weights, device="cpu", compiled=True)
+    Predictor(weights, device="cpu")
+    assert asked == [{"dynamic": False}]

@@ -3,6 +3,7 @@ from __future__ import annotations
 from pathlib import Path
 
 import numpy as np
+import pytest
 import torch
 from torch import Tensor
 from torch.nn.functional import interpolate
@@ -49,3 +50,9 @@ def test_a_predictor_looks_twice_where_the_photograph_has_the_pixels(weights: Pa
     little = image[:40, :60]
     one, other = (p.decompose(little, encoding="linear") for p in (once, twice))
     np.testing.assert_array_equal(one.gray_shading, other.gray_shading)
+
+
+@pytest.mark.parametrize(("size", "detail"), [(96, 96), (192, 96), (96, 5000)])
+def test_a_second_look_is_larger(weights: Path, size: int, detail: int) -> None:
+    with pytest.raises(ValueError, match="detail must be"):
+        Predictor(weights, device="cpu", size=size, detail=detail)

@@ -51,8 +51,10 @@ class Network:
         self.module = _loaded(path).to(self.device)
         self.module.to(memory_format=torch.channels_last)  # type: ignore[call-overload]  # left out of torch's types
         self.sha256 = hashlib.sha256(path.read_bytes()).hexdigest()
-        # Compiled at the first image of each size, which takes a minute or more: for very many images of one size.
-        self._forward = torch.compile(self.module) if compiled else self.module
+        # Compiled at the first image of each size, which takes a minute or more: for very many images of few sizes. For
+        # any size at once (`dynamic`) torch 2.13 fails at what is left of a side divided by 64. Beyond its limit, eight
+        # sizes, it computes as if nothing were compiled.
+        self._forward = torch.compile(self.module, dynamic=False) if compiled else self.module
 
     def decomposed(self, images_srgb: Tensor) -> Decomposition:
         """Return what the network says of encoded images (m, 3, h, w) in [0, 1], on their device, in float32."""
@@ -73,7 +75,7 @@ def chosen_device(name: str) -> torch.device:
         device = torch.device(name)
         torch.empty(0, device=device)
     except (RuntimeError, AssertionError) as error:  # torch asserts that it was built for the device
-        raise ValueError(f"there is no device {name!r} here; use auto, cpu or cuda") from error
+        raise ValueError(f"there is no device {name!r} here; use auto or cpu") from error
     return device
 
 

@@ -58,6 +58,8 @@ class Predictor:
         for name, side in (("size", size), ("detail", size if detail is None else detail)):
             if not SMALLEST <= side <= LARGEST:
                 raise ValueError(f"{name} must be from {SMALLEST} to {LARGEST}, not {side}")
+        if detail is not None and detail <= size:
+            raise ValueError(f"detail must be larger than size, {size}, not {detail}")
         if not 0 <= share <= 1:
             raise ValueError(f"share must be from 0 to 1, not {share}")
         self.size, self.detail, self.share = size, detail, share

@@ -78,7 +78,9 @@ def check_same_tensors(path: Path, found: Mapping[str, Tensor], expected: Mappin
         )
         if ours != theirs:
             raise CheckpointError(
-                path, f"is of another network ({name} is {theirs}, not {ours})", "use the config that it was made with"
+                path,
+                f"is of another network ({name} is {theirs}, not {ours})",
+                "use the config and the version that it was made with",
             )
 
 
