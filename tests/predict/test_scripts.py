@@ -23,6 +23,19 @@ def test_the_demo_splits_the_coffee_and_says_where(tmp_path: Path, weights: Path
     assert np.abs(repainted[250:350, 100:300] - photo[250:350, 100:300]).mean() > 0.02  # the saucer does not
 
 
+def test_a_sheet_has_photograph_reflectance_and_shading_of_each(tmp_path: Path, weights: Path) -> None:
+    names = ("--names", "coffee", "stereo_motorcycle", "brick")
+    said = run("examples/photo_sheet.py", "--out", tmp_path / "sheet.png", "--weights", weights, *names)
+    assert said.startswith("3 photographs")
+    sheet = read_image(tmp_path / "sheet.png").pixels
+    coffee, brick = round(210 * 400 / 600), 210
+    assert sheet.shape == (6 + coffee + 6 + brick + 6, 6 + 2 * 636, 3)
+    assert (sheet[:6] == 1).all()
+    assert (sheet[coffee + 20 :, 642:] == 1).all()  # the second column has the motorcycle alone
+    gray = sheet[coffee + 18 : coffee + 200, 10:630]
+    np.testing.assert_allclose(gray, gray[..., :1].repeat(3, -1), atol=0.02)
+
+
 def test_the_photograph_benchmark_reports_networks_files_and_folders(tmp_path: Path, weights: Path) -> None:
     small = ("--photos", 2, "--megapixels", 1, "--calls", 2, "--weights", weights)
     run("benchmarks/photo.py", *small, "--json", tmp_path / "r.json")
