@@ -77,6 +77,38 @@ def test_clouds_cover_the_share_that_is_asked_for(cover: float) -> None:
     assert abs(float(np.mean(shares)) - cover) < 0.15
 
 
+def test_a_warm_horizon_is_warm_below_and_blue_above() -> None:
+    base = drawn_skies(("sun",), 3)[0][0]
+    zenith, edge = np.array([0.3, 0.7, 2.0]), np.array([1.6, 1.0, 0.4])
+    sky = replace(base, zenith=zenith, edge=edge, whiteness=0.05, cover=0.0)
+    low, high = torch.tensor([[0.9999, 0.0], [0.0, 0.0], [0.01, 1.0]]).T
+    red, _, blue = seen_sky([sky], torch.stack([low, high], 1), torch.ones(2, dtype=torch.bool))[0]
+    assert red[0] > 1.5 * blue[0]
+    assert blue[1] > 5 * red[1]
+
+
+@pytest.mark.parametrize("tint", [0.0, 0.5])
+def test_clouds_have_so_much_of_the_skys_color(tint: float) -> None:
+    zenith = np.array([0.4, 0.8, 1.8])
+    sky = replace(drawn_skies(("sun",), 3)[0][0], zenith=zenith, whiteness=0.001, cover=1.0, softness=0.01, tint=tint)
+    red, _, blue = seen_sky([sky], upwards(), torch.ones(4000, dtype=torch.bool))[0].mean(1)
+    expected = (1 + tint * 0.8) / (1 - tint * 0.6)
+    assert float(blue / red) == pytest.approx(expected, rel=0.02)
+
+
+def test_skies_are_of_all_kinds() -> None:
+    skies = [sky for seed in range(300) for sky in drawn_skies(("sun", "sky"), seed)[0]]
+
+    def share(is_so: list[bool]) -> float:
+        return float(np.mean(is_so))
+
+    assert 0.3 < share([sky.zenith[0] < 0.3 * sky.zenith[2] for sky in skies]) < 0.6, "deep blue"
+    assert 0.1 < share([sky.zenith[0] > 0.5 * sky.zenith[2] for sky in skies]) < 0.5, "pale"
+    assert 0.1 < share([bool(sky.edge[0] > sky.edge[2]) for sky in skies]) < 0.2, "warm towards the horizon"
+    assert 0.2 < share([sky.tint > 0 for sky in skies]) < 0.4, "clouds of some color"
+    assert 0.2 < share([sky.whiteness < 0.03 for sky in skies]) < 0.4, "blue down to the horizon"
+
+
 def test_only_what_looks_up_past_everything_sees_the_sky() -> None:
     hit = torch.zeros(1, 6, 8, dtype=torch.bool)
     hit[0, 0, 0] = True

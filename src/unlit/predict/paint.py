@@ -30,10 +30,10 @@ import torch
 from torch import Tensor
 from torch.nn.functional import grid_sample
 
-GRAY, SLOPE, WIDEST = 0.15, 0.6, 0.45
+GRAY, SLOPE, WIDEST = 0.12, 0.6, 0.45
 """σ₀, s and σ₁, of natural logs."""
 BRIGHT = 0.95
-CHROMATICITY = 0.03
+CHROMATICITY = 0.025
 """σ', of the same. All chosen on rendered scenes for validation (docs/trials-predict.md)."""
 FLOOR = 0.4
 """φ: strong colors are told apart less finely."""

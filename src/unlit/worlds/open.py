@@ -41,6 +41,12 @@ _LEVELS: dict[Role, tuple[float, float]] = {
 }
 """How bright the sky is beside a white sheet in full light, for each light alone: a clear sky is a fifth as bright as
 what the sun shines on, an overcast one as bright as what it shines on itself. At night a little glow is left."""
+_DEEP = 0.35
+"""Share of skies that are deep blue: cameras make more of the color than there is."""
+_TINTED = 0.3
+"""Share of skies whose clouds have some of its color, as before storms and at dusk."""
+_GLOWING = 0.15
+"""Share of skies that turn not white but warm towards the horizon."""
 _HAZY = 0.4
 """Share of places that have haze."""
 _THICKEST = 0.45
@@ -59,13 +65,17 @@ class Sky:
 
     level: float
     zenith: NDArray[np.float64]
-    """(3,): its color straight above, of luminance about 1; towards the horizon it turns white."""
+    """(3,): its color straight above, of luminance about 1."""
+    edge: NDArray[np.float64]
+    """(3,): the same of what it turns to towards the horizon: white, or warm."""
     whiteness: float
-    """How high the white rises, as the sine of the height."""
+    """How high that rises, as the sine of the height."""
     cover: float
     """Share of the sky that has clouds, from 0 to 1."""
     cloud: float
     """How bright clouds are beside the sky."""
+    tint: float
+    """How much of its color they have."""
     scale: float
     """Clouds to a sky's height."""
     softness: float
@@ -86,16 +96,21 @@ def _drawn_sky(draw: Generator, role: Role) -> Sky:
     is_night = role in ("lamp", "flash")
     kind = draw.random()
     cover = 0.0 if kind < 0.25 else float(draw.uniform(0.2, 0.8)) if kind < 0.7 else 1.0
-    red, green = draw.uniform(0.2, 0.8), draw.uniform(0.5, 0.95)
+    is_deep = draw.random() < _DEEP
+    red, green = draw.uniform(0.04, 0.3) if is_deep else draw.uniform(0.2, 0.8), draw.uniform(0.5, 0.95)
+    green = 0.6 * green if is_deep else green
     zenith = np.array([min(red, green), green, 1.0])
+    edge = np.array([draw.uniform(1, 1.6), 1.0, draw.uniform(0.4, 1)]) if draw.random() < _GLOWING else np.ones(3)
     if is_night:
         zenith = zenith ** draw.uniform(-0.6, 1.0)  # at night the glow of lamps is as likely yellow
     return Sky(
         level=float(np.exp(draw.uniform(np.log(low), np.log(high)))),
         zenith=zenith / zenith.mean(),
-        whiteness=float(draw.uniform(0.05, 0.4)),
+        edge=edge / edge.mean(),
+        whiteness=float(np.exp(draw.uniform(np.log(0.01), np.log(0.4)))),
         cover=cover,
         cloud=float(np.exp(draw.uniform(np.log(0.8), np.log(4.0)))) if cover < 1 else 1.0,
+        tint=float(draw.uniform(0, 0.6)) if draw.random() < _TINTED else 0.0,
         scale=float(np.exp(draw.uniform(np.log(0.6), np.log(4.0)))),
         softness=float(draw.uniform(0.03, 0.25)),
         offset=draw.uniform(-50, 50, 3),
@@ -125,15 +140,15 @@ def _looked_at(sky: Sky, direction: Tensor) -> Tensor:
     """Return one sky's light (3, n)."""
     height = direction[2].clamp_min(0)
     white = torch.exp(-height / sky.whiteness)
-    zenith = torch.from_numpy(sky.zenith).to(direction)[:, None]
-    clear = zenith * (1 - 0.85 * white) + 0.85 * white * (1 + 0.3 * white)
+    zenith, edge = (torch.from_numpy(color).to(direction)[:, None] for color in (sky.zenith, sky.edge))
+    clear = zenith * (1 - 0.85 * white) + 0.85 * white * (1 + 0.3 * white) * edge
     if sky.cover > 0:
         field, shape = _clouds(sky, direction, height)
         # Spread about 0.15: so high a threshold leaves that share of the field above it.
         cut = 0.34 * (0.5 - sky.cover) if sky.cover < 1 else -1.0
         share = smooth_step(field, cut - sky.softness, cut + sky.softness) * (1 - 0.5 * white)
         gray = sky.cloud * (1 + (1.5 if sky.cover == 1 else 2.5) * shape).clamp_min(0.25)
-        clear = clear + share * (gray - clear)
+        clear = clear + share * (gray * (1 + sky.tint * (zenith - 1)) - clear)
     return sky.level * clear
 
 

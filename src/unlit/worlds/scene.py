@@ -23,8 +23,9 @@ from unlit.worlds.palette import stacked
 from unlit.worlds.rooms import room
 from unlit.worlds.vistas import vista
 
-EDITION = 2
-"""Which scenes the numbers mean: counted on when they become others. 2: with skies, haze and vistas."""
+EDITION = 3
+"""Which scenes the numbers mean: counted on when they become others. 2: with skies, haze and vistas.
+3: with deeper and warmer skies."""
 
 _WORLDS = 5
 """First number of the seeds of scenes: the same numbers mean other draws elsewhere."""
