@@ -70,6 +70,14 @@ def test_weights_that_cannot_be_begun_with_are_refused_before_the_data_are_read(
             fit(of(1), data, tmp_path / "run", device="cpu", quiet=True, start=tmp_path / name)
     with pytest.raises(CheckpointError, match="not a safetensors file"):
         fit(of(1), data, tmp_path / "run", device="cpu", quiet=True, start=tmp_path / "text")
+    assert not (tmp_path / "run").exists(), "nothing has begun there"
+
+
+def test_a_folder_that_was_there_stays_when_a_run_is_refused(tmp_path: Path, data: Dataset) -> None:
+    (tmp_path / "mine").mkdir()
+    with pytest.raises(CheckpointError):
+        fit(of(1), data, tmp_path / "mine", device="cpu", quiet=True, start=tmp_path / "nothing")
+    assert (tmp_path / "mine").is_dir()
 
 
 def test_a_run_that_was_killed_before_its_first_checkpoint_is_not_resumed_with_chance(

@@ -10,6 +10,8 @@ from pathlib import Path
 
 from unlit.config import Config, ConfigError, config_from_json, differences
 
+LOCK = ".lock"
+
 
 def check_folder(run: Path, config: Config, *, resume: bool) -> None:
     """Refuse a folder that is somebody else's, or a run that began with another config."""
@@ -34,9 +36,22 @@ def check_folder(run: Path, config: Config, *, resume: bool) -> None:
 
 
 @contextmanager
+def taken_back(folder: Path) -> Iterator[None]:
+    """Remove a folder that was made within, where that fails before anything was written to it."""
+    was_there = folder.exists()
+    try:
+        yield
+    except BaseException:
+        if not was_there and folder.is_dir() and all(path.name == LOCK for path in folder.iterdir()):
+            (folder / LOCK).unlink(missing_ok=True)
+            folder.rmdir()
+        raise
+
+
+@contextmanager
 def alone_in(folder: Path) -> Iterator[None]:
     """Hold a folder that must not have two writers. The system lets go of it whatever becomes of this process."""
-    with (folder / ".lock").open("w") as file:
+    with (folder / LOCK).open("w") as file:
         try:
             fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
         except BlockingIOError as error:

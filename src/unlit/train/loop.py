@@ -39,7 +39,7 @@ from unlit.train.checkpoint import (
 )
 from unlit.train.distributed import Team, joined_team
 from unlit.train.durable import replace_durably
-from unlit.train.folder import alone_in, check_folder
+from unlit.train.folder import alone_in, check_folder, taken_back
 from unlit.train.interruption import asked_to_stop, repeatable
 from unlit.train.journal import Journal, NullJournal
 from unlit.train.learner import Learner
@@ -95,10 +95,12 @@ def fit(
     chance; a run that is resumed from a checkpoint does not look at it.
     """
     run = Path(run)
-    with joined_team(device) as team, ExitStack() as lock:
+    with joined_team(device) as team, ExitStack() as held:
+        if team.is_first:
+            held.enter_context(taken_back(run))
         check_folder(run, config, resume=resume)
         if team.is_first:
-            lock.enter_context(alone_in(run))
+            held.enter_context(alone_in(run))
         made = Run(config, dataset, run, team, quiet=quiet, solved=solved, start=start)
         team.wait()  # all have looked at the folder before anything is written to it
         if team.is_first:
