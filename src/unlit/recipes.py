@@ -110,9 +110,10 @@ def default() -> Config:
 
     unlit train default --data worlds:0:4000:384x256:128 --run RUN
 
-    One H200: 32 ms a step, 22 to 25 compiled; 4,000 scenes take two and a half minutes by thirteen processes that
-    render. The network of the package is a mean of two such runs, of 26,905 and 12,900 steps at rates of 1.5e-3 and
-    1e-3, from the weights of the one before it, which had seen other scenes; docs/training.md has its scores.
+    One H200: 32 ms a step, 22 to 25 with `train.compile`; 4,000 scenes take two and a half minutes by thirteen
+    processes that render. The network of the package is a mean of two such runs, of 26,905 and 12,900 steps at rates of
+    1.5e-3 and 1e-3, the first begun with the network before it, the second mostly with the first; docs/training.md has
+    its scores.
     """
     return Config(
         recipe="default",

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import replace
 
 import numpy as np
@@ -20,7 +21,7 @@ from unlit.worlds.bases import World
 from unlit.worlds.dataset import world_item
 from unlit.worlds.description import Camera
 from unlit.worlds.light import Role
-from unlit.worlds.open import OUTDOORS, REFLECTANCE, drawn_skies, hazed, horizon, seen_sky, sky_seen_by
+from unlit.worlds.open import OUTDOORS, REFLECTANCE, Sky, drawn_skies, hazed, horizon, seen_sky, sky_seen_by
 from unlit.worlds.scene import PLACES, scene
 
 ROLES: tuple[Role, ...] = ("sun", "sun", "sky", "lamp", "flash", "sun", "lamp", "sky")
@@ -77,36 +78,60 @@ def test_clouds_cover_the_share_that_is_asked_for(cover: float) -> None:
     assert abs(float(np.mean(shares)) - cover) < 0.15
 
 
-def test_a_warm_horizon_is_warm_below_and_blue_above() -> None:
-    base = drawn_skies(("sun",), 3)[0][0]
-    zenith, edge = np.array([0.3, 0.7, 2.0]), np.array([1.6, 1.0, 0.4])
-    sky = replace(base, zenith=zenith, edge=edge, whiteness=0.05, cover=0.0)
-    low, high = torch.tensor([[0.9999, 0.0], [0.0, 0.0], [0.01, 1.0]]).T
-    red, _, blue = seen_sky([sky], torch.stack([low, high], 1), torch.ones(2, dtype=torch.bool))[0]
-    assert red[0] > 1.5 * blue[0]
-    assert blue[1] > 5 * red[1]
+def a_sky(**changes: object) -> Sky:
+    return replace(drawn_skies(("sun",), 3)[0][0], level=1.0, **changes)  # type: ignore[arg-type]  # any of its fields
 
 
+@pytest.mark.parametrize("whiteness", [0.02, 0.2])
+def test_towards_the_horizon_the_sky_turns_to_the_color_of_its_edge(whiteness: float) -> None:
+    zenith, edge = np.array([0.3, 0.7, 2.0]), np.array([1.5, 1.0, 0.5])
+    sky = a_sky(zenith=zenith, edge=edge, whiteness=whiteness, cover=0.0)
+    direction = torch.tensor([[np.sqrt(1 - whiteness**2), 0.0], [0.0, 0.0], [whiteness, 1.0]]).float()
+    seen = seen_sky([sky], direction, torch.ones(2, dtype=torch.bool))[0]
+    white = np.exp(-1)
+    low = zenith * (1 - 0.85 * white) + 0.85 * white * (1 + 0.3 * white) * edge
+    np.testing.assert_allclose(seen[:, 0], low, rtol=1e-4)
+    np.testing.assert_allclose(seen[:, 1], zenith, rtol=0.03)
+
+
+@pytest.mark.parametrize("cover", [0.5, 1.0])
 @pytest.mark.parametrize("tint", [0.0, 0.5])
-def test_clouds_have_so_much_of_the_skys_color(tint: float) -> None:
+def test_clouds_have_so_much_of_the_skys_color(tint: float, cover: float) -> None:
     zenith = np.array([0.4, 0.8, 1.8])
-    sky = replace(drawn_skies(("sun",), 3)[0][0], zenith=zenith, whiteness=0.001, cover=1.0, softness=0.01, tint=tint)
-    red, _, blue = seen_sky([sky], upwards(), torch.ones(4000, dtype=torch.bool))[0].mean(1)
-    expected = (1 + tint * 0.8) / (1 - tint * 0.6)
-    assert float(blue / red) == pytest.approx(expected, rel=0.02)
+    sky = a_sky(zenith=zenith, whiteness=0.001, cover=cover, cloud=30.0, softness=0.01, tint=tint)
+    light = seen_sky([sky], upwards(), torch.ones(4000, dtype=torch.bool))[0]
+    red, _, blue = light[:, light.mean(0) > 8]
+    assert float((blue / red).median()) == pytest.approx((1 + tint * 0.8) / (1 - tint * 0.6), rel=0.02)
+
+
+def test_haze_has_the_clouds_brightness_and_a_little_of_the_zeniths_color() -> None:
+    sky = replace(a_sky(zenith=np.array([0.4, 0.8, 1.8]), cover=0.5, cloud=3.0), level=2.0)
+    np.testing.assert_allclose(horizon([sky])[0], 4 * np.array([0.88, 0.96, 1.16]), rtol=1e-5)
 
 
 def test_skies_are_of_all_kinds() -> None:
     skies = [sky for seed in range(300) for sky in drawn_skies(("sun", "sky"), seed)[0]]
 
-    def share(is_so: list[bool]) -> float:
-        return float(np.mean(is_so))
+    def share(is_so: Callable[[Sky], bool]) -> float:
+        return float(np.mean([is_so(sky) for sky in skies]))
 
-    assert 0.3 < share([sky.zenith[0] < 0.3 * sky.zenith[2] for sky in skies]) < 0.6, "deep blue"
-    assert 0.1 < share([sky.zenith[0] > 0.5 * sky.zenith[2] for sky in skies]) < 0.5, "pale"
-    assert 0.1 < share([bool(sky.edge[0] > sky.edge[2]) for sky in skies]) < 0.2, "warm towards the horizon"
-    assert 0.2 < share([sky.tint > 0 for sky in skies]) < 0.4, "clouds of some color"
-    assert 0.2 < share([sky.whiteness < 0.03 for sky in skies]) < 0.4, "blue down to the horizon"
+    assert 0.2 < share(lambda sky: sky.zenith[1] < 0.5 * sky.zenith[2]) < 0.34, "deep blue"
+    assert share(lambda sky: sky.zenith[0] < 0.1 * sky.zenith[2]) > 0.02, "with hardly any red"
+    assert 0.1 < share(lambda sky: sky.zenith[0] > 0.5 * sky.zenith[2]) < 0.5, "pale"
+    assert 0.07 < share(lambda sky: sky.edge[0] > 1.5 * sky.edge[2]) < 0.2, "warm towards the horizon"
+    assert 0.1 < share(lambda sky: sky.tint > 0.3) < 0.2, "clouds of some color"
+    assert 0.2 < share(lambda sky: sky.whiteness < 0.03) < 0.4, "blue down to the horizon"
+    assert 0.2 < share(lambda sky: sky.whiteness > 0.15) < 0.33, "white far up"
+    for sky in skies:
+        assert sky.edge[0] >= sky.edge[1] >= sky.edge[2], "never purple or green"
+        assert sky.tint <= 0.6
+        assert [sky.zenith.mean(), sky.edge.mean()] == pytest.approx([1, 1])
+
+
+def test_every_sky_gives_light_everywhere() -> None:
+    direction = torch.tensor([[0.999, 0.7, 0.0], [0.0, 0.0, 0.0], [0.04, 0.71, 1.0]])
+    for seed in range(200):
+        assert (seen_sky(drawn_skies(("sun", "sky", "lamp"), seed)[0], direction, torch.ones(3) > 0) > 0).all()
 
 
 def test_only_what_looks_up_past_everything_sees_the_sky() -> None:

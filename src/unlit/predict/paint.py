@@ -38,7 +38,7 @@ CHROMATICITY = 0.025
 FLOOR = 0.4
 """φ: strong colors are told apart less finely."""
 SHARE = 0.8
-"""Of the way to ℓ' that pixels are drawn. All of it measures the same, but a surface that lies half in shadow breaks
+"""Of the way to ℓ' that pixels are drawn. All of it measures no better, and a surface that lies half in shadow breaks
 into two even parts then, and the border between them shows."""
 
 CONTRAST = 1.1

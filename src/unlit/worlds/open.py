@@ -65,7 +65,7 @@ class Sky:
 
     level: float
     zenith: NDArray[np.float64]
-    """(3,): its color straight above, of luminance about 1."""
+    """(3,): its color straight above, of mean 1."""
     edge: NDArray[np.float64]
     """(3,): the same of what it turns to towards the horizon: white, or warm."""
     whiteness: float
@@ -75,7 +75,7 @@ class Sky:
     cloud: float
     """How bright clouds are beside the sky."""
     tint: float
-    """How much of its color they have."""
+    """How much of the sky's color clouds have."""
     scale: float
     """Clouds to a sky's height."""
     softness: float
@@ -102,7 +102,7 @@ def _drawn_sky(draw: Generator, role: Role) -> Sky:
     zenith = np.array([min(red, green), green, 1.0])
     edge = np.array([draw.uniform(1, 1.6), 1.0, draw.uniform(0.4, 1)]) if draw.random() < _GLOWING else np.ones(3)
     if is_night:
-        zenith = zenith ** draw.uniform(-0.6, 1.0)  # at night the glow of lamps is as likely yellow
+        zenith = zenith ** draw.uniform(-0.6, 1.0)  # at night the glow of lamps is often yellow
     return Sky(
         level=float(np.exp(draw.uniform(np.log(low), np.log(high)))),
         zenith=zenith / zenith.mean(),
@@ -128,7 +128,10 @@ def seen_sky(skies: list[Sky], direction: Tensor, where: Tensor) -> Tensor:
 
 
 def horizon(skies: list[Sky]) -> Tensor:
-    """Return the light (k, 3) of the skies where they end: gray, a little of their own color in it."""
+    """Return the light (k, 3) of haze under the skies: gray, a little of the zenith's color in it.
+
+    Where a sky turns warm towards the horizon, its haze does not.
+    """
     rows = []
     for sky in skies:
         clouds = sky.level * (1 + sky.cover * (sky.cloud - 1))
