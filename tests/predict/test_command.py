@@ -261,6 +261,12 @@ def test_a_sheet_compares_methods(folder: Path, tmp_path: Path, weights: Path) -
     assert np.ptp(flat) < 1e-3  # shading that is constant
 
 
+def test_a_sheet_is_no_linear_picture(folder: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    assert run("compare", folder / "a.png", "--out", tmp_path / "sheet.exr", "--method", "retinex-color") == 2
+    assert "name it .png" in capsys.readouterr().err
+    assert not (tmp_path / "sheet.exr").exists()
+
+
 @pytest.mark.parametrize("rich", [False, True])
 def test_an_exported_network_says_the_same_elsewhere(
     rich: bool, tmp_path: Path, monkeypatch: pytest.MonkeyPatch

@@ -72,6 +72,13 @@ def test_odd_sizes_come_back_as_they_were(predictor: Predictor, size: tuple[int,
     assert_exact(found)
 
 
+def test_however_dim_a_picture_is_its_reflectance_is_the_same(predictor: Predictor, image: NDArray[np.float32]) -> None:
+    dim, dimmer = (predictor.decompose(image * np.float32(2.0**-k), encoding="linear") for k in (3, 9))
+    np.testing.assert_allclose(dimmer.reflectance, dim.reflectance, rtol=1e-3)
+    np.testing.assert_allclose(dimmer.shading * 64, dim.shading, rtol=1e-3)
+    assert_exact(dimmer)
+
+
 def test_the_color_of_the_light_has_no_brightness(predictor: Predictor, image: NDArray[np.float32]) -> None:
     color = predictor.decompose(image, encoding="linear").light_color
     assert color.dtype == np.float32
@@ -206,6 +213,14 @@ def test_fusing_normalisation_changes_nothing(tmp_path: Path) -> None:
         before = network(seen)
         after = fused(network)(seen)
     torch.testing.assert_close(before.log_shading, after.log_shading, atol=1e-4, rtol=1e-4)
+
+
+def test_weights_that_have_diverged_are_named(tmp_path: Path, weights: Path, image: NDArray[np.float32]) -> None:
+    tensors, card = load_weights(weights)
+    wild = {name: 1e30 * value if value.is_floating_point() else value for name, value in tensors.items()}
+    save_weights(tmp_path / "wild.safetensors", wild, card)
+    with pytest.raises(ValueError, match=r"wild.safetensors: the network says what is no number; give other weights"):
+        Predictor(tmp_path / "wild.safetensors", precision="float32").decompose(image, encoding="linear")
 
 
 def test_weights_without_a_network_and_of_another_are_refused(tmp_path: Path, weights: Path) -> None:

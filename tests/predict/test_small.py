@@ -53,13 +53,36 @@ def test_light_beyond_white_is_brought_below_it_but_for_lamps() -> None:
 
 
 def test_what_is_transparent_is_black_and_the_rest_keeps_its_light_up_to_the_edge() -> None:
-    image = np.full((60, 90, 3), 0.25, np.float32)
+    image = np.full((60, 90, 3), 0.6, np.float32)
     image[:, :30] = 0.9
     opacity = np.ones((60, 90), np.float32)
     opacity[:, :30] = 0
     light = small_picture(image, opacity).light.numpy()
     assert not light[:, :, : 30 - HOLE].any()
-    np.testing.assert_allclose(light[:, :, 30 - HOLE :], 0.25, rtol=1e-4)
+    np.testing.assert_allclose(light[:, :, 30 - HOLE :], 0.6, rtol=1e-4)
+
+
+@pytest.mark.parametrize("stops", [0.5, 3, 15])
+def test_a_dim_picture_is_brightened_to_a_stop_below_white_and_others_are_not(stops: float) -> None:
+    draw = np.random.default_rng(1)
+    bright = draw.uniform(0.1, 0.98, (60, 90, 3)).astype(np.float32)
+    bright[:, :80] = 0  # black around a thing says nothing of its light
+    found = small_picture(bright * np.float32(2**-stops))
+    brightest = float(found.light.amax(0)[:, 80:].flatten().kthvalue(600 * 99 // 100 + 1).values)
+    expected = 2**-stops * 0.98 if stops < 1 else 0.5
+    assert brightest == pytest.approx(expected, rel=0.03)
+    np.testing.assert_allclose(found.light * found.exposure, np.moveaxis(bright, -1, 0) * 2**-stops, rtol=1e-5)
+
+
+def test_nothing_but_black_stays_black() -> None:
+    found = small_picture(np.zeros((6, 9, 3), np.float32))
+    assert found.exposure == 1
+    assert not found.light.any()
+
+
+def test_what_is_nearly_nothing_is_not_brightened_without_end() -> None:
+    found = small_picture(np.full((6, 9, 3), 1e-30, np.float32))
+    assert found.exposure == pytest.approx(2e-6)
 
 
 def test_small_holes_are_filled_by_what_is_around_them() -> None:

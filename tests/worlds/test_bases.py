@@ -158,6 +158,11 @@ def test_wrong_names_of_worlds_are_refused(text: str) -> None:
         open_worlds(text)
 
 
+def test_a_size_that_is_too_large_is_called_so() -> None:
+    with pytest.raises(ValueError, match="sides of 16 to 4096"):
+        parsed_size("100000x100000")
+
+
 @pytest.mark.parametrize("text", ["384", "x", "0x10", "15x400", "5000x100", "64x64x3"])
 def test_impossible_sizes_are_refused(text: str) -> None:
     with pytest.raises(ValueError, match=r"size '?[\dx]+"):

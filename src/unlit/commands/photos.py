@@ -105,8 +105,11 @@ def compare(
         raise ValueError(f"{out} exists already; choose another name, or say --force")
     from unlit.image_io import FailedImageError, ImageError, write_image
     from unlit.image_io.encoding import by_option
+    from unlit.image_io.format import FORMATS, PNG
     from unlit.predict import compare as comparing
 
+    if 8 not in FORMATS.get(out.suffix.lower(), PNG).numbers:
+        raise ValueError(f"{out}: a sheet is no linear picture; name it .png, .jpg, .tif, .webp or .jxl")
     try:
         sheet = comparing.compare(photo, method, encoding=input_encoding, device=device)
     except FailedImageError:

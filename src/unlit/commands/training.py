@@ -52,7 +52,7 @@ def _training(recipe: Callable[[], Config], description: str) -> Callable[..., N
             worlds:SEED:COUNT (or worlds:SEED:COUNT:WIDTHxHEIGHT:SAMPLES) for scenes that are rendered when the run
             begins.
         run: Folder for the config, metrics, picture sheets, checkpoints and, at the end, the weights.
-        resume: Go on with the run that is in the folder.
+        resume: Go on with the run that is in the folder; begin it where there is none yet.
         start: Weights to begin with, of the same network, the folder of a run, or `default` for the network of the
             package: to learn more from other data, or with another rate. Needed only once: --resume goes on from what
             the run itself has kept.

@@ -95,6 +95,9 @@ class Predictor:
                 batch = batch.pin_memory()  # so that the copy need not wait for the work before it
             said = self.network.decomposed(batch)
             parts = [part.cpu() for part in (said.log_reflectance, said.log_shading, said.light_color)]
+            if not all(bool(part.isfinite().all()) for part in parts):
+                remedy = "give other weights, or train anew with a lower train.learning_rate"
+                raise ValueError(f"{self.network.name}: the network says what is no number; {remedy}")
             answers |= {k: Decomposition(*(part[j : j + 1] for part in parts)) for j, k in enumerate(chosen)}
         said_of_looks = iter([answers[k] for k in range(len(looks))])
         found = []

@@ -26,7 +26,14 @@ SMALLEST, LARGEST = 32, 4096
 """What may be asked for in its place."""
 
 BRIGHT = 0.99
-"""The share of pixels that light beyond white must leave below it; the rest is taken for lamps and glints."""
+"""The share of pixels that lie below what counts as brightest; the rest is taken for lamps and glints."""
+
+DIM = 0.5
+"""A stop below white: pictures whose brightest is darker are brightened until it is this, since no scale of light is
+known, and the network was trained on well-exposed pictures (docs/trials-predict.md). Others stay as they are."""
+
+DARKEST = 1e-6
+"""What is darker all over than this is not brightened further."""
 
 HOLE = 2
 """So many pixels of the small picture transparency is filled from its edge on (docs/trials-predict.md)."""
@@ -39,7 +46,7 @@ class Small:
     light: Tensor
     """(3, h', w'), linear, divided by the exposure."""
     exposure: float
-    """1 unless the photograph has more light beyond white than lamps and glints."""
+    """1 unless the photograph has more light beyond white than lamps and glints, or is dim all over: then less."""
     broad: Tensor | None = None
     """(3, h'', w''), linear and of the same exposure: a smaller look, where two are wanted."""
 
@@ -117,6 +124,10 @@ def _scaled(planes: Tensor, size: tuple[int, int]) -> Tensor:
 
 
 def _exposure(light: Tensor) -> float:
-    brightest = light.amax(0).flatten()
-    place = min(brightest.numel(), 1 + int(BRIGHT * brightest.numel()))
-    return max(1.0, float(torch.kthvalue(brightest, place).values))
+    """Return what to divide by, so that of all that is not black the brightest lies between `DIM` and white."""
+    values = light.amax(0).flatten()
+    lit = values[values > 0]
+    if not lit.numel():
+        return 1.0
+    brightest = float(torch.kthvalue(lit, min(lit.numel(), 1 + int(BRIGHT * lit.numel()))).values)
+    return brightest if brightest > 1 else min(1.0, max(brightest, DARKEST) / DIM)

@@ -95,7 +95,8 @@ def _remembered(
     found = predictor.finished(photo, small, predictor.said([small])[0], threads=threads)
     own = floored_log(torch.from_numpy(found.reflectance).permute(2, 0, 1), DARKEST)
     own_small = interpolate(own[None], small.light.shape[1:], mode="bilinear", antialias=True)[0]
-    after, changed = steadied(memory, own, own_small, small.light)
+    # What is dim counts little there, as mostly noise: so it must not have been brightened.
+    after, changed = steadied(memory, own, own_small, small.light * min(1.0, small.exposure))
     return after, float(changed.mean())
 
 

@@ -62,7 +62,7 @@ def check_samples(samples: int) -> None:
 
 def parsed_size(text: str) -> tuple[int, int]:
     """Return (h, w) of a size written as 384x256, width first."""
-    found = re.fullmatch(r"(\d{1,5})x(\d{1,5})", text)
+    found = re.fullmatch(r"(\d{1,9})x(\d{1,9})", text)
     if found is None:
         raise ValueError(f"size {text!r} is not WIDTHxHEIGHT; write it as 384x256")
     w, h = int(found[1]), int(found[2])
