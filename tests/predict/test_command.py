@@ -261,6 +261,11 @@ def test_a_sheet_compares_methods(folder: Path, tmp_path: Path, weights: Path) -
     assert np.ptp(flat) < 1e-3  # shading that is constant
 
 
+def test_the_default_model_has_a_name(folder: Path, tmp_path: Path) -> None:
+    assert run("decompose", folder / "a.png", "--out", tmp_path / "out", "--weights", "default", "--quiet") == 0
+    assert json.loads((tmp_path / "out" / "a.unlit.json").read_text())["weights"]["name"] == "default"
+
+
 def test_a_sheet_is_no_linear_picture(folder: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     assert run("compare", folder / "a.png", "--out", tmp_path / "sheet.exr", "--method", "retinex-color") == 2
     assert "name it .png" in capsys.readouterr().err

@@ -46,7 +46,7 @@ def decompose(
         preview: Write a small JPEG, too, with the three side by side.
         input_encoding: How the photographs are encoded, where their files do not say.
         exact: Reflectance times shading is the photograph; without, both are the network's own.
-        weights: A file of weights or the folder of a training run, instead of the default model.
+        weights: A file of weights, the folder of a training run, or `default`, the package's own.
         device: Where the network runs: auto, cpu, cuda, cuda:1.
         size: The longer side, in pixels, at which the network sees a 3:2 photograph.
         detail: A larger size for a second look, from which fine detail is taken.
@@ -68,7 +68,7 @@ def decompose(
         preview=preview,
         input_encoding=input_encoding,
         exact=exact,
-        weights=weights,
+        weights=_named(weights),
         device=device,
         size=size,
         detail=detail,
@@ -132,11 +132,16 @@ def export(
     Args:
         out: The file, such as unlit.onnx.
         format: ONNX, checked under ONNX Runtime.
-        weights: A file of weights or the folder of a training run, instead of the default model.
+        weights: A file of weights, the folder of a training run, or `default`, the package's own.
         force: Overwrite a file that exists.
     """
     from unlit.predict.export import export_onnx
     from unlit.predict.network import Network
 
-    difference = export_onnx(Network(weights, device="cpu"), out, force=force)
+    difference = export_onnx(Network(_named(weights), device="cpu"), out, force=force)
     print(f"{out}: differs from the network by {difference:.1g} at most (logs)", file=sys.stderr)
+
+
+def _named(weights: Path | None) -> Path | None:
+    """Return None, which means the package's own weights, where they are what is named."""
+    return None if weights == Path("default") and not weights.exists() else weights
