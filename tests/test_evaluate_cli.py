@@ -15,6 +15,7 @@ import pytest
 from tests.evaluate.tiny_world import write_world
 from tests.predict.weights import write_weights
 from tests.test_cli import run
+from unlit.holding import held
 
 
 @pytest.fixture(scope="module")
@@ -39,6 +40,17 @@ def test_a_set_is_made_and_methods_are_scored_on_it(
         assert 0 <= record(out)["methods"]["flat"]["scores"][key] <= 1
         assert "Not comparable" in (out / "report.md").read_text()
         assert f"report: {out / 'report.md'}" in capfd.readouterr().err.replace("\n", "")
+
+
+def test_two_evaluations_do_not_write_to_one_folder(
+    world: Path, tmp_path: Path, capfd: pytest.CaptureFixture[str]
+) -> None:
+    words = ("evaluate", "worlds", "--data", world, "--method", "retinex-color", "--split", "train", "--quiet")
+    with held(tmp_path / "out", "a folder", "at work"):
+        assert run(*words, "--out", tmp_path / "out") == 2
+    assert "another process is evaluating here" in capfd.readouterr().err
+    assert not list((tmp_path / "out").iterdir())
+    assert run(*words, "--out", tmp_path / "out") == 0
 
 
 def test_the_command_in_the_report_can_be_run_again(world: Path, tmp_path: Path) -> None:

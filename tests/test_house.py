@@ -16,8 +16,8 @@ ROOT = Path(__file__).parents[1]
 SOURCE = ROOT / "src" / "unlit"
 
 ORDER = [
-    "color", "image_io", "video_io", "masks", "data", "worlds", "prepare", "pairwise", "model", "losses", "sequence",
-    "baselines", "config", "recipes", "train", "video_writing", "predict", "evaluate", "commands", "cli",
+    "color", "holding", "image_io", "video_io", "masks", "data", "worlds", "prepare", "pairwise", "model", "losses",
+    "sequence", "baselines", "config", "recipes", "train", "video_writing", "predict", "evaluate", "commands", "cli",
     "__main__",
 ]  # fmt: skip
 """A module imports from itself and from those before it. `__init__` stands outside: it imports nothing until asked."""

@@ -142,28 +142,32 @@ def _evaluate(
     from unlit.evaluate.running import RunSettings, run_benchmark
     from unlit.evaluate.sets import made_here
     from unlit.evaluate.unfinished import Unfinished, check_unfinished
+    from unlit.holding import held
 
     check_unfinished(options.out, resume=options.resume, force=options.force)
     check_place(options.out, options.data, force=options.force or options.resume)
     chosen = open_benchmark(name, options.data, split, largest_ratio=largest_ratio, input_encoding=input_encoding)
     console = Console(stderr=True, quiet=options.quiet)
     methods, settings = named_methods(options.method), RunSettings(options.encoding, options.device, resize)
-    unfinished = Unfinished(options.out, chosen, methods, settings, resume=options.resume)
-    with Progress(*Progress.get_default_columns()[:3], TimeRemainingColumn(), console=console, transient=True) as bar:
-        task = bar.add_task(name)
-        try:
-            results = run_benchmark(
-                chosen, methods, settings, processes=options.processes, unfinished=unfinished,
-                progress=lambda done, total: bar.update(task, completed=done, total=total),
-            )  # fmt: skip
-        except KeyboardInterrupt as error:
-            kept = f"{unfinished.kept} images are kept; go on with --resume" if unfinished.kept else ""
-            raise KeyboardInterrupt(kept) from error
-    stated = {"--split": split, "--encoding": options.encoding, "--input-encoding": input_encoding}
-    stated["--largest-ratio"] = str(largest_ratio) if largest_ratio != 8 else None
-    command = _command(name, options, stated, resize=resize)
-    write_report(options.out, chosen, results, Heading(command, commit(), made_here(options.data)))
-    unfinished.remove()
+    with held(options.out, "the folder of a report", "evaluating"):
+        unfinished = Unfinished(options.out, chosen, methods, settings, resume=options.resume)
+        with Progress(
+            *Progress.get_default_columns()[:3], TimeRemainingColumn(), console=console, transient=True
+        ) as bar:
+            task = bar.add_task(name)
+            try:
+                results = run_benchmark(
+                    chosen, methods, settings, processes=options.processes, unfinished=unfinished,
+                    progress=lambda done, total: bar.update(task, completed=done, total=total),
+                )  # fmt: skip
+            except KeyboardInterrupt as error:
+                kept = f"{unfinished.kept} images are kept; go on with --resume" if unfinished.kept else ""
+                raise KeyboardInterrupt(kept) from error
+        stated = {"--split": split, "--encoding": options.encoding, "--input-encoding": input_encoding}
+        stated["--largest-ratio"] = str(largest_ratio) if largest_ratio != 8 else None
+        command = _command(name, options, stated, resize=resize)
+        write_report(options.out, chosen, results, Heading(command, commit(), made_here(options.data)))
+        unfinished.remove()
     _say(results, options.out, console)
 
 

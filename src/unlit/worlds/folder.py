@@ -6,13 +6,9 @@ only go on as it began.
 
 from __future__ import annotations
 
-import fcntl
 import json
-import os
 import secrets
 import shutil
-from collections.abc import Iterator
-from contextlib import contextmanager
 from pathlib import Path
 from typing import Any, get_args
 
@@ -21,30 +17,6 @@ from unlit.data.dataset import VERSION, Split
 LIST = "dataset.json"
 Stated = dict[str, int]
 """Height, width and samples of the scenes."""
-
-
-@contextmanager
-def held(out: Path) -> Iterator[None]:
-    """Make the folder and hold it; ValueError where that cannot be.
-
-    Two writers would throw away each other's unfinished scenes. The system lets go of it whatever becomes of this
-    process.
-    """
-    try:
-        out.mkdir(parents=True, exist_ok=True)
-        folder = os.open(out, os.O_RDONLY)
-    except OSError as error:
-        raise ValueError(f"{out}: cannot be the folder of worlds ({error.strerror}); choose another place") from error
-    try:
-        try:
-            fcntl.flock(folder, fcntl.LOCK_EX | fcntl.LOCK_NB)
-        except BlockingIOError:
-            raise ValueError(
-                f"{out}: another process is rendering here; wait for it, or choose another place"
-            ) from None
-        yield
-    finally:
-        os.close(folder)
 
 
 def check_folder(out: Path) -> None:

@@ -19,10 +19,11 @@ from torch.nn.functional import interpolate
 
 from unlit.data.dataset import Item, Split
 from unlit.data.sequence import Sequence, SequenceError, load_sequence, save_sequence
+from unlit.holding import held
 from unlit.image_io import ImageError, write_image
 from unlit.worlds.bases import bases
 from unlit.worlds.dataset import check_memory, check_samples, seeds_of, world_item, world_name
-from unlit.worlds.folder import check_folder, clear_leftovers, held, known_worlds, write_list
+from unlit.worlds.folder import check_folder, clear_leftovers, known_worlds, write_list
 from unlit.worlds.scene import EDITION
 
 Progress = Callable[[int, str], object]
@@ -55,7 +56,8 @@ def write_worlds(
     check_memory(size, torch.device(device))
     check_folder(out)
     stated = {"height": size[0], "width": size[1], "samples": samples, "edition": EDITION}
-    with held(out):
+    # Two writers would throw away each other's unfinished scenes.
+    with held(out, "the folder of worlds", "rendering"):
         known = known_worlds(out, stated)
         clear_leftovers(out)
         there = _finished(out, seeds)
