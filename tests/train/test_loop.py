@@ -16,6 +16,7 @@ from unlit.data.dataset import Dataset, Item, MemorySource, dataset_of, open_dat
 from unlit.data.loader import Loader
 from unlit.data.sequence import SequenceError
 from unlit.data.truth import Truth
+from unlit.holding import held
 from unlit.losses.batch import batch_energy
 from unlit.losses.energy import LossTerms
 from unlit.losses.solved_settings import SolvedSettings
@@ -26,7 +27,6 @@ from unlit.train import loop
 from unlit.train.ahead import Ahead, Prepared
 from unlit.train.checkpoint import CheckpointError, best_checkpoint, load_checkpoint, load_weights
 from unlit.train.distributed import Team
-from unlit.train.folder import alone_in
 from unlit.train.learner import Learner
 from unlit.train.loop import Run, TrainingError, fit
 
@@ -253,7 +253,7 @@ def test_what_happens_is_told_in_the_log(tmp_path: Path, capfd: pytest.CaptureFi
 
 def test_a_place_that_cannot_be_a_folder_is_refused_before_anything_is_read(tmp_path: Path) -> None:
     (tmp_path / "file").write_text("mine")
-    with pytest.raises(ConfigError, match=r"cannot be the run's folder .* choose another place"):
+    with pytest.raises(ValueError, match=r"cannot be the run's folder .* choose another place"):
         fit(short(), in_memory(), tmp_path / "file", device="cpu", quiet=True)
 
 
@@ -286,7 +286,7 @@ def test_a_window_of_nothing_but_empty_batches_has_no_mean(tmp_path: Path, monke
 
 def test_two_runs_in_one_folder_are_refused(tmp_path: Path) -> None:
     (tmp_path / "run").mkdir()
-    with alone_in(tmp_path / "run"), pytest.raises(ConfigError, match="another process is training here"):
+    with held(tmp_path / "run", "a folder", "at work"), pytest.raises(ValueError, match="another process is training"):
         fit(short(), in_memory(), tmp_path / "run", device="cpu", quiet=True)
     assert fit(short(), in_memory(), tmp_path / "run", device="cpu", quiet=True).is_complete
 

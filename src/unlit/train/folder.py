@@ -1,16 +1,11 @@
-"""The folder of a run: whose it is, and that one process at a time trains in it."""
+"""The folder of a run: whose it is."""
 
 from __future__ import annotations
 
-import fcntl
-from collections.abc import Iterator
-from contextlib import contextmanager
 from dataclasses import replace
 from pathlib import Path
 
 from unlit.config import Config, ConfigError, config_from_json, differences
-
-LOCK = ".lock"
 
 
 def check_folder(run: Path, config: Config, *, resume: bool) -> None:
@@ -29,31 +24,3 @@ def check_folder(run: Path, config: Config, *, resume: bool) -> None:
             raise ConfigError(f"{run}: began with another config ({'; '.join(different[:3])}); resume it unchanged")
     elif run.is_dir() and any(not path.name.startswith(".") for path in run.iterdir()):
         raise ConfigError(f"{run}: is not empty, and no run is in it; choose another folder")
-    try:
-        run.mkdir(parents=True, exist_ok=True)
-    except OSError as error:
-        raise ConfigError(f"{run}: cannot be the run's folder ({error.strerror}); choose another place") from error
-
-
-@contextmanager
-def taken_back(folder: Path) -> Iterator[None]:
-    """Remove a folder that was made within, where that fails before anything was written to it."""
-    was_there = folder.exists()
-    try:
-        yield
-    except BaseException:
-        if not was_there and folder.is_dir() and all(path.name == LOCK for path in folder.iterdir()):
-            (folder / LOCK).unlink(missing_ok=True)
-            folder.rmdir()
-        raise
-
-
-@contextmanager
-def alone_in(folder: Path) -> Iterator[None]:
-    """Hold a folder that must not have two writers. The system lets go of it whatever becomes of this process."""
-    with (folder / LOCK).open("w") as file:
-        try:
-            fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
-        except BlockingIOError as error:
-            raise ConfigError(f"{folder}: another process is training here; wait for it, or choose another") from error
-        yield

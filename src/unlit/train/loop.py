@@ -25,6 +25,7 @@ from unlit.data.batch import Batch
 from unlit.data.dataset import Dataset
 from unlit.data.loader import Loader
 from unlit.data.sequence import SequenceError
+from unlit.holding import held
 from unlit.losses.batch import batch_pairwise
 from unlit.train.ahead import Ahead
 from unlit.train.checkpoint import (
@@ -39,7 +40,7 @@ from unlit.train.checkpoint import (
 )
 from unlit.train.distributed import Team, joined_team
 from unlit.train.durable import replace_durably
-from unlit.train.folder import alone_in, check_folder, taken_back
+from unlit.train.folder import check_folder
 from unlit.train.interruption import asked_to_stop, repeatable
 from unlit.train.journal import Journal, NullJournal
 from unlit.train.learner import Learner
@@ -95,12 +96,10 @@ def fit(
     chance; a run that is resumed from a checkpoint does not look at it.
     """
     run = Path(run)
-    with joined_team(device) as team, ExitStack() as held:
+    with joined_team(device) as team, ExitStack() as stack:
         if team.is_first:
-            held.enter_context(taken_back(run))
+            stack.enter_context(held(run, "the run's folder", "training"))
         check_folder(run, config, resume=resume)
-        if team.is_first:
-            held.enter_context(alone_in(run))
         made = Run(config, dataset, run, team, quiet=quiet, solved=solved, start=start)
         team.wait()  # all have looked at the folder before anything is written to it
         if team.is_first:
