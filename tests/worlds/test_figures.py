@@ -12,13 +12,14 @@ from unlit.worlds.builder import Builder, turned
 from unlit.worlds.creatures import beast, growth, person
 from unlit.worlds.description import LightKind, ShapeKind
 from unlit.worlds.figures import _KINDS
+from unlit.worlds.hits import Hits
 from unlit.worlds.materials import Texture
 from unlit.worlds.paint import drawn_paint
 from unlit.worlds.palette import drawn_material, stacked
 from unlit.worlds.render_kernel import MOST_SHAPES
 from unlit.worlds.scene import PLACES, scene
 from unlit.worlds.sculptor import Sculptor
-from unlit.worlds.surface import Hits, surface_at
+from unlit.worlds.surface import surface_at
 from unlit.worlds.variety import variety
 
 SEEDS = range(60)

@@ -7,11 +7,12 @@ import pytest
 import torch
 
 from unlit.worlds.description import ShapeKind
+from unlit.worlds.hits import Hits
 from unlit.worlds.materials import Bump, Materials, Texture, joined
 from unlit.worlds.noise import cells, fractal, hashed, value_noise
 from unlit.worlds.palette import Material, drawn_color, drawn_material, mean_reflectance, stacked
 from unlit.worlds.pictures import FILES, PicturesError, pictures
-from unlit.worlds.surface import DARKEST, WHITEST, Hits, surface_at
+from unlit.worlds.surface import DARKEST, WHITEST, surface_at
 
 
 def plane(material: int = 0, side: int = 40, width: float = 0.01) -> Hits:
@@ -36,11 +37,12 @@ def drawn(texture: Texture, seed: int, **changes: object) -> Material:
 def test_every_texture_stays_between_soot_and_snow_and_is_the_same_again(texture: Texture) -> None:
     for seed in range(3):
         materials = stacked([drawn(texture, seed)])
-        reflectance, normal = surface_at(plane(), materials)
+        reflectance, normal, horizon = surface_at(plane(), materials)
         assert bool(torch.isfinite(reflectance).all())
         assert float(reflectance.min()) >= DARKEST - 1e-6
         assert float(reflectance.max()) <= WHITEST + 1e-6
         assert torch.equal(normal, plane().normal)
+        assert float(horizon.abs().max()) == 0, "smooth: nothing rises above it"
         assert torch.equal(reflectance, surface_at(plane(), materials)[0])
 
 

@@ -69,9 +69,9 @@ def drawn_look(draw: Generator) -> CameraLook:
         vignetting=float(draw.uniform(0, 0.4)) if draw.random() < 0.4 else 0.0,
         shot=level,
         read=math.sqrt(level) * float(draw.uniform(0.02, 0.2)),
-        contrast=float(draw.normal(0.15, 0.25)) if curved else 0.0,
-        gamma=float(np.exp(draw.normal(0, 0.08))) if curved else 1.0,
-        saturation=float(np.exp(draw.normal(0.03, 0.1))) if curved else 1.0,
+        contrast=float(draw.normal(0.2, 0.3)) if curved else 0.0,
+        gamma=float(np.exp(draw.normal(0, 0.1))) if curved else 1.0,
+        saturation=float(np.exp(draw.normal(0.05, 0.14))) if curved else 1.0,
         quality=float(draw.uniform(40, 98)) if draw.random() < 0.6 else None,
         seed=int(draw.integers(1 << 31)),
     )

@@ -16,12 +16,15 @@ from torch import Tensor
 from torch.nn.functional import avg_pool2d
 
 from unlit.worlds import render
+from unlit.worlds.bump_shade import past_bumps
+from unlit.worlds.bumps import tangents
 from unlit.worlds.description import LightBasis, LightKind, Lights, ShapeKind
+from unlit.worlds.hits import Hits
 from unlit.worlds.materials import joined
 from unlit.worlds.open import OUTDOORS, drawn_skies, hazed, horizon, seen_sky, sky_seen_by
 from unlit.worlds.open import REFLECTANCE as SKY_REFLECTANCE
 from unlit.worlds.scene import Scene, scene
-from unlit.worlds.surface import Hits, surface_at
+from unlit.worlds.surface import surface_at
 
 FINER = 2
 GROUP = 8
@@ -29,6 +32,10 @@ GROUP = 8
 
 _VOID = {"sun": 0.25, "sky": 1.0, "window": 2.0}
 """How bright the open is behind a room's windows, for each light: seen, but masked. Other places have a black one."""
+
+
+_SOFT, _WIDE = 0.12, 0.5
+"""How far lamps and panels shine around the edge of a bump, as slopes: panels are wide."""
 
 
 @dataclass(frozen=True)
@@ -47,6 +54,20 @@ class World:
     def frames(self) -> Tensor:
         """Return the pictures (k, 3, h, w) under each light alone, linear and of no stated exposure."""
         return self.basis.reflectance * self.basis.irradiance + self.highlight
+
+
+@dataclass(frozen=True)
+class _Surface:
+    """What is known of the n places that a picture shows, before light."""
+
+    normal: Tensor
+    """(n, 3), without bumps, in the space of the shape; as all directions here."""
+    reflectance: Tensor
+    """(n, 3)."""
+    shaded: Tensor
+    """(n, 3): the normal, with bumps."""
+    horizon: Tensor
+    """(n, a): `src/unlit/worlds/bumps.py`."""
 
 
 def bases(
@@ -91,11 +112,11 @@ def _rendered(
         places.append(replace(place, material=place.material + before))
         before += len(s.materials.texture)
     merged = Hits(*(torch.cat(parts) for parts in zip(*(vars(place).values() for place in places), strict=True)))
-    reflectance, normal = surface_at(merged, joined([s.materials for s in moved]))
     counts = [len(place.width) for place in places]
-    surfaces = zip(reflectance.split(counts), normal.split(counts), strict=True)
-    for home, s, hit, (colors, normals) in zip(scenes, moved, hits, surfaces, strict=True):
-        yield _world(home, s, hit, colors, normals, samples)
+    parts = (part.split(counts) for part in surface_at(merged, joined([s.materials for s in moved])))
+    surfaces = (_Surface(*surface) for surface in zip((place.normal for place in places), *parts, strict=True))
+    for home, s, hit, surface in zip(scenes, moved, hits, surfaces, strict=True):
+        yield _world(home, s, hit, surface, samples)
 
 
 def _in_meters(s: Scene, hits: render.Hits, size: tuple[int, int]) -> Hits:
@@ -116,20 +137,21 @@ def _in_meters(s: Scene, hits: render.Hits, size: tuple[int, int]) -> Hits:
     )
 
 
-def _world(home: Scene, s: Scene, hits: render.Hits, colors: Tensor, normals: Tensor, samples: int) -> World:
+def _world(home: Scene, s: Scene, hits: render.Hits, surface: _Surface, samples: int) -> World:
     """Return a scene (on the CPU, and on the device) whose surfaces are known: light, and means of finer pixels."""
     finer = (hits.shape.shape[0], hits.shape.shape[1])
     where, shape = hits.shape.flatten() >= 0, hits.shape.clamp_min(0)
-    reflectance = torch.ones(finer[0] * finer[1], 3, device=colors.device)
-    reflectance[where] = colors
+    reflectance = torch.ones(finer[0] * finer[1], 3, device=where.device)
+    reflectance[where] = surface.reflectance
     reflectance = reflectance.T.reshape(3, *finer)
-    shaded = torch.zeros(finer[0] * finer[1], 3, device=colors.device)
-    shaded[where] = normals
+    shaded = torch.zeros(finer[0] * finer[1], 3, device=where.device)
+    shaded[where] = surface.shaded
     shaded = _to_world(s, shape, shaded.T.reshape(3, *finer), hits.normal)
     light = render.irradiance(
         home.shapes, home.lights, hits.position, hits.normal, shading_normals=shaded, mask=hits.mask,
         samples=max(1, samples // FINER**2), seed=s.seed & 0x7FFFFFFF,
     )  # fmt: skip
+    light = _among_bumps(home, s, hits, surface, light)
     light, sky = _with_the_open(s, hits, light, reflectance)
     reflectance = torch.where(sky, SKY_REFLECTANCE, reflectance)
     gloss = s.materials.gloss[s.shapes.material[shape].long()] * hits.mask
@@ -153,6 +175,30 @@ def _to_world(s: Scene, shape: Tensor, normals: Tensor, geometric: Tensor) -> Te
     turned = turned * torch.where((turned * geometric).sum(0) < 0, -1.0, 1.0)
     length: Tensor = turned.norm(dim=0, keepdim=True)
     return turned / length.clamp_min(1e-12)
+
+
+def _among_bumps(home: Scene, s: Scene, hits: render.Hits, surface: _Surface, light: Tensor) -> Tensor:
+    """Return `light` (k, 3, h, w) less what bumps keep from each other; the scene on the CPU, and on the device."""
+    where = (hits.shape.flatten() >= 0).nonzero()[:, 0]
+    rough = (surface.horizon.amax(1) > 0).nonzero()[:, 0]
+    if not len(rough):
+        return light
+    pixel, horizon = where[rough], surface.horizon[rough]
+    rotation = s.shapes.to_world[:, :, :3] / s.shapes.to_world[:, :, :3].norm(dim=1, keepdim=True)
+    frame = torch.stack([*tangents(surface.normal[rough]), surface.normal[rough]], 1)
+    frame = torch.einsum("nij,nfj->nfi", rotation[hits.shape.flatten()[pixel].long()], frame)
+    flat = light.flatten(2).clone()
+    for k in range(len(light)):
+        towards = _towards(home.lights, k, hits.position)
+        if towards is None:
+            share = past_bumps(horizon, None, 0.0)
+        else:
+            along = torch.einsum("nfi,in->fn", frame, towards.flatten(1)[:, pixel])
+            # The back of a sheet: bumps are looked at from below, and light comes from there.
+            along[2] = along[2] * torch.where((frame[:, 2] * hits.normal.flatten(1)[:, pixel].T).sum(1) < 0, -1.0, 1.0)
+            share = past_bumps(horizon, along, _WIDE if int(home.lights.kind[k]) == LightKind.PANEL else _SOFT)
+        flat[k][:, pixel] *= share
+    return flat.reshape(light.shape)
 
 
 def _with_the_open(s: Scene, hits: render.Hits, light: Tensor, reflectance: Tensor) -> tuple[Tensor, Tensor]:

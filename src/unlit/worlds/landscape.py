@@ -7,7 +7,7 @@ from numpy.typing import NDArray
 
 from unlit.worlds.builder import Builder, dome, turned
 from unlit.worlds.materials import Texture
-from unlit.worlds.palette import drawn_greens, drawn_material
+from unlit.worlds.palette import drawn_leaves, drawn_material
 
 Array = NDArray[np.float64]
 
@@ -18,8 +18,7 @@ def tree(b: Builder, at: Array, height: float) -> None:
     bark = b.material(
         drawn_material(draw, height / 6, (Texture.NOISE, Texture.PATCHES, Texture.WOOD, Texture.RUST), vivid=0.02)
     )
-    green = b.material(drawn_material(draw, height / 3, (Texture.FOLIAGE, Texture.FOLIAGE, Texture.NOISE)))
-    b.materials[green].colors = drawn_greens(draw)
+    green = b.material(drawn_leaves(draw, height / 3))
     crown, kind = height * draw.uniform(0.35, 0.6), draw.random()
     b.rod(at, at + [*draw.normal(0, 0.03, 2) * height, crown], height * draw.uniform(0.02, 0.05), bark)
     for _ in range(int(draw.integers(2, 5)) if kind < 0.8 else 9):

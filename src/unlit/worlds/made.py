@@ -190,3 +190,16 @@ def lines(places: Places) -> Tensor:
         drawn = (1 - smooth_step((field - 0.5).abs(), half, half + 0.02)) * (gate < 0.3 + 0.5 * places.params[:, 2])
         color = color + drawn[:, None] * (places.colors[:, layer + 1] - color)
     return color
+
+
+def windows(places: Places) -> Tensor:
+    """Rows of panes c1, some c3, with frames c2 in a wall c0; params: -, width, height, distance."""
+    wide = 0.5 + 0.9 * places.params[:, 3]
+    x, y = places.uv[:, 0] / wide, places.uv[:, 1]
+    pane = torch.stack([x.floor(), y.floor()], 1)
+    off = (torch.stack([x, y], 1) - pane - 0.5).abs()
+    half = 0.15 + 0.28 * places.params[:, 1:3]
+    outside = (off - half).amax(1)
+    glass = torch.where((hashed(pane.long(), places.seed) < 0.15)[:, None], places.colors[:, 3], places.colors[:, 1])
+    color = torch.where((outside < 0)[:, None], glass, places.colors[:, 0])
+    return torch.where(((outside >= 0) & (outside < 0.04))[:, None], places.colors[:, 2], color)

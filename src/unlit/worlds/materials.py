@@ -38,10 +38,11 @@ class Texture(IntEnum):
     BLOCKS = 19
     COAT = 20
     LINES = 21
+    WINDOWS = 22
 
 
 class Bump(IntEnum):
-    """Shapes too fine to be shapes: they turn the normal and leave the reflectance alone."""
+    """Shapes too fine to be shapes: they turn normals and take light from each other; reflectance they leave alone."""
 
     NONE = 0
     NOISE = 1
@@ -50,6 +51,7 @@ class Bump(IntEnum):
     JOINTS = 4
     WAVES = 5
     THREADS = 6
+    CROWNS = 7
 
 
 @dataclass(frozen=True)

@@ -62,8 +62,8 @@ def cells(places: Places) -> Tensor:
 
 
 def foliage(places: Places) -> Tensor:
-    """Leaves over leaves, dark between them; params: -, length of leaves, share in the last color."""
-    color = places.colors[:, 1] * 0.5
+    """Leaves over leaves, others between them; params: -, length of leaves, share in the last color."""
+    color = places.colors[:, 1]
     for layer in range(3):
         uv = places.uv * (1 + 0.4 * layer) + 3.7 * layer
         square = uv.floor()

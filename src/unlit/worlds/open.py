@@ -10,7 +10,6 @@ brightness `A` at the horizon. That counts as shading too: what is behind it kee
 
 from __future__ import annotations
 
-import math
 from dataclasses import dataclass
 
 import numpy as np
@@ -47,9 +46,9 @@ _TINTED = 0.3
 """Share of skies whose clouds have some of its color, as before storms and at dusk."""
 _GLOWING = 0.15
 """Share of skies that turn not white but warm towards the horizon."""
-_HAZY = 0.4
+_HAZY = 0.5
 """Share of places that have haze."""
-_THICKEST = 0.45
+_THICKEST = 0.25
 """What is left, at least, of the light of far things."""
 _FARTHEST = 2.0
 """Haze grows with the depth up to so many times that of far things. Three quarters of what is seen are nearer."""
@@ -84,11 +83,16 @@ class Sky:
     seed: int
 
 
-def drawn_skies(roles: tuple[Role, ...], seed: int) -> tuple[list[Sky], float]:
-    """Return a sky for each light of a scene, and how much of the light of far things haze leaves (1: all)."""
+def drawn_skies(roles: tuple[Role, ...], seed: int) -> tuple[list[Sky], Tensor]:
+    """Return a sky for each light of a scene, and how much of the light of far things haze leaves then (k,): 1 is all.
+
+    Haze comes and goes, so it is another under each light.
+    """
     draw = np.random.default_rng((_SKIES, seed))
     skies = [_drawn_sky(draw, role) for role in roles]
-    return skies, float(draw.uniform(_THICKEST, 1)) if draw.random() < _HAZY else 1.0
+    is_hazy = draw.random() < _HAZY
+    left = np.exp(np.log(_THICKEST) * draw.random(len(roles)) ** 2) if is_hazy else np.ones(len(roles))
+    return skies, torch.from_numpy(left).float()
 
 
 def _drawn_sky(draw: Generator, role: Role) -> Sky:
@@ -128,14 +132,11 @@ def seen_sky(skies: list[Sky], direction: Tensor, where: Tensor) -> Tensor:
 
 
 def horizon(skies: list[Sky]) -> Tensor:
-    """Return the light (k, 3) of haze under the skies: gray, a little of the zenith's color in it.
-
-    Where a sky turns warm towards the horizon, its haze does not.
-    """
+    """Return the light (k, 3) of haze under the skies: of the horizon's color, a little of the zenith's in it."""
     rows = []
     for sky in skies:
         clouds = sky.level * (1 + sky.cover * (sky.cloud - 1))
-        rows.append(clouds * (0.8 + 0.2 * sky.zenith))
+        rows.append(clouds * (0.8 * sky.edge + 0.2 * sky.zenith))
     return torch.from_numpy(np.stack(rows)).float()
 
 
@@ -164,17 +165,18 @@ def _clouds(sky: Sky, direction: Tensor, height: Tensor) -> tuple[Tensor, Tensor
     return fractal(place, seed, octaves=5), fractal(place * 1.7 + 31.0, seed + 7919, octaves=3)
 
 
-def hazed(light: Tensor, reflectance: Tensor, depth: Tensor, left: float, airlight: Tensor) -> Tensor:
+def hazed(light: Tensor, reflectance: Tensor, depth: Tensor, left: Tensor, airlight: Tensor) -> Tensor:
     """Return irradiance `light` (k, 3, h, w) as it is seen through haze.
 
-    Of far things, by `depth` (1, h, w), the share `left` of their light remains; `airlight` (k, 3) takes the place of
-    the rest. Nothing changes where `left` is 1, and what is infinitely far is not looked at.
+    Of far things, by `depth` (1, h, w), the share `left` (k,) of their light remains; `airlight` (k, 3) takes the place
+    of the rest. Nothing changes where `left` is 1, and what is infinitely far is not looked at.
     """
     known = torch.isfinite(depth)
-    if left >= 1 or not bool(known.any()):
+    if float(left.min()) >= 1 or not bool(known.any()):
         return light
     far = torch.quantile(depth[known][:: max(1, int(known.sum()) // 4096)], 0.75).clamp_min(1e-6)
-    through = torch.where(known, torch.exp(math.log(left) * (depth / far).clamp_max(_FARTHEST)), 1.0)
+    thickness = left.to(light).log()[:, None, None, None]
+    through = torch.where(known, torch.exp(thickness * (depth / far).clamp_max(_FARTHEST)), 1.0)
     added = airlight.to(light)[:, :, None, None] * (1 - through) / reflectance.clamp_min(_DARKEST)
     return light * through + added
 

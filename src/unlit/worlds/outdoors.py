@@ -12,7 +12,7 @@ from unlit.worlds.description import Camera
 from unlit.worlds.landscape import rock, tree
 from unlit.worlds.light import Lighting, add_day, add_lamps_around
 from unlit.worlds.materials import Texture
-from unlit.worlds.palette import drawn_color, drawn_greens, drawn_material
+from unlit.worlds.palette import drawn_color, drawn_leaves, drawn_material
 from unlit.worlds.things import thing
 
 Array = NDArray[np.float64]
@@ -79,7 +79,7 @@ def _from_above(draw: Generator, reach: tuple[float, float], height: tuple[float
 def house(b: Builder, at: Array, side: float, half: tuple[float, float], height: float) -> None:
     """Add a house whose front looks to the street at x = 0."""
     draw = b.draw
-    front = b.material(drawn_material(draw, 3, _FACADE, vivid=0.06))
+    front = b.material(drawn_material(draw, 3, (*_FACADE, Texture.WINDOWS, Texture.WINDOWS), vivid=0.06))
     b.box(at + [0, 0, height / 2], (*half, height / 2), front)
     if draw.random() < 0.65:
         roof = b.material(drawn_material(draw, 2, (Texture.BRICK, Texture.PLAIN, Texture.STRIPES)))
@@ -131,7 +131,8 @@ def _along_street(b: Builder, at: Array) -> None:
 def garden(draw: Generator) -> tuple[Builder, Lighting, Camera]:
     """Return uneven ground with rocks, trees and things, at times before a wall or hills."""
     b = Builder(draw)
-    ground = b.material(drawn_material(draw, 3, _GROUND, vivid=0.05))
+    meadow = drawn_leaves(draw, 1.5) if draw.random() < 0.35 else drawn_material(draw, 3, _GROUND, vivid=0.05)
+    ground = b.material(meadow)
     b.relief((0, 8, -0.6), (22, 22, draw.uniform(0.05, 0.55)), rolling(draw, 0.9), ground)
     if draw.random() < 0.5:
         wall = b.material(drawn_material(draw, 3, _FACADE, vivid=0.06))
@@ -143,7 +144,7 @@ def garden(draw: Generator) -> tuple[Builder, Lighting, Camera]:
             draw.normal(0, 0.2),
         )
     if draw.random() < 0.5:
-        hill = b.material(drawn_material(draw, 8, _GROUND, drawn_greens(draw)[0] if draw.random() < 0.6 else None))
+        hill = b.material(drawn_leaves(draw, 6) if draw.random() < 0.6 else drawn_material(draw, 8, _GROUND))
         b.relief((draw.normal(0, 5), 34, -3), (40, 14, draw.uniform(6, 16)), dome(draw, 0.5), hill)
     for _ in range(int(draw.integers(3, 9))):
         rock(b, np.array([draw.normal(0, 4), draw.uniform(1, 12), -0.4]), draw.uniform(0.3, 1.8))

@@ -42,11 +42,11 @@ class Paint:
 def drawn_paint(b: Builder, size: float) -> Paint:
     """Return the paint of a thing of `size` meters."""
     draw, kind = b.draw, b.draw.random()
-    if kind < 0.34:
+    if kind < 0.28:
         materials = [_plain(draw, size)]
-    elif kind < 0.52:
-        materials = [_whole(draw, size, _COATS)]
-    elif kind < 0.70:
+    elif kind < 0.56:
+        materials = [_coat(draw, size)]
+    elif kind < 0.71:
         materials = [_whole(draw, size, _PATTERNS)]
     else:
         materials = _by_parts(draw, size)
@@ -82,6 +82,16 @@ def _whole(draw: Generator, size: float, textures: tuple[Texture, ...]) -> Mater
     return material
 
 
+def _coat(draw: Generator, size: float) -> Material:
+    """Return back and belly and the like, mostly a dark paint beside a light one: both of a color, or one of them."""
+    material = _whole(draw, size, _COATS)
+    if draw.random() < 0.7:
+        dark = drawn_color(draw, float(np.exp(draw.uniform(np.log(0.03), np.log(0.2)))), 0.3)
+        light = drawn_color(draw, draw.uniform(0.35, 0.85), 0.1)
+        material.colors[:2] = (dark, light) if draw.random() < 0.5 else (light, dark)
+    return material
+
+
 def _by_parts(draw: Generator, size: float) -> list[Material]:
     """Return two to five paints that go together: of one palette, one of them patterned at times."""
     count = int(draw.integers(2, 6))
@@ -95,8 +105,9 @@ def _by_parts(draw: Generator, size: float) -> list[Material]:
 
 def _share_bumps(draw: Generator, materials: list[Material], size: float) -> None:
     """Give all paints of a thing the roughness of what is under them: smooth, or of one kind of bumps."""
-    smooth = draw.random() < 0.55
-    kind = int(draw.choice([int(k) for k in (Bump.NOISE, Bump.GRAIN, Bump.DENTS)], p=(0.5, 0.3, 0.2)))
+    smooth = draw.random() < 0.4
+    kinds = (Bump.NOISE, Bump.GRAIN, Bump.DENTS, Bump.CROWNS)
+    kind = int(draw.choice([int(k) for k in kinds], p=(0.45, 0.3, 0.17, 0.08)))
     scale = size * float(np.exp(draw.uniform(np.log(0.015), np.log(0.15))))
     height = float(np.exp(draw.uniform(np.log(0.05), np.log(0.8))))
     for material in materials:

@@ -114,7 +114,7 @@ _SIZES: dict[int, tuple[float, float]] = {
     Texture.BRICK: (0.04, 0.2), Texture.WEAVE: (0.008, 0.05), Texture.TEXT: (0.03, 0.3), Texture.PICTURE: (0.5, 2.0),
     Texture.GRADIENT: (0.6, 3.0), Texture.BLOCKS: (0.15, 0.7), Texture.FOLIAGE: (0.05, 0.25), Texture.RUST: (0.2, 0.8),
     Texture.SPECKLE: (0.01, 0.06), Texture.PLAID: (0.08, 0.4), Texture.STROKES: (0.06, 0.25),
-    Texture.COAT: (0.25, 0.9), Texture.LINES: (0.12, 0.5),
+    Texture.COAT: (0.25, 0.9), Texture.LINES: (0.12, 0.5), Texture.WINDOWS: (0.5, 1.0),
 }  # fmt: skip
 """Of the pattern's unit, as shares of the thing that it is on; 0.06 to 0.35 for the others."""
 
@@ -146,6 +146,9 @@ def drawn_material(
     _set_bump(draw, material, size)
     if kind == Texture.FOLIAGE and draw.random() < 0.8:
         material.colors = drawn_greens(draw)
+    if kind == Texture.WINDOWS:
+        # Glass is dark, and floors are level.
+        material.colors[1], material.turn = drawn_color(draw, draw.uniform(0.02, 0.15), 0.0), 0.0
     return material
 
 
@@ -153,6 +156,11 @@ def _drawn_turn(draw: Generator) -> float:
     """Return how a pattern lies: most are laid straight."""
     kind = draw.random()
     return float(draw.choice([0.0, np.pi / 2])) if kind < 0.7 else float(draw.uniform(0, 2 * np.pi))
+
+
+_BUMPS = {
+    Bump.NOISE: 0.4, Bump.GRAIN: 0.23, Bump.DENTS: 0.14, Bump.WAVES: 0.07, Bump.THREADS: 0.06, Bump.CROWNS: 0.1
+}  # fmt: skip
 
 
 def _set_bump(draw: Generator, material: Material, size: float) -> None:
@@ -164,7 +172,7 @@ def _set_bump(draw: Generator, material: Material, size: float) -> None:
     if material.texture == Texture.WEAVE and draw.random() < 0.6:
         material.bump, material.bump_scale = int(Bump.THREADS), 2 * material.scale
     elif draw.random() < 0.45:
-        kinds, shares = (Bump.NOISE, Bump.GRAIN, Bump.DENTS, Bump.WAVES, Bump.THREADS), (0.45, 0.25, 0.15, 0.08, 0.07)
+        kinds, shares = tuple(_BUMPS), tuple(_BUMPS.values())
         material.bump = int(draw.choice([int(k) for k in kinds], p=shares))
         material.bump_scale = size * float(np.exp(draw.uniform(np.log(0.012), np.log(0.3))))
     material.bump_height = float(np.exp(draw.uniform(np.log(0.05), np.log(1.2))))
@@ -178,6 +186,25 @@ def drawn_greens(draw: Generator) -> Array:
         color = np.array(colorsys.hsv_to_rgb(hue % 1, saturation, 1.0)) ** 1.6
         tones.append(color * draw.uniform(0.05, 0.3) / float(color @ _WEIGHTS))
     return np.clip(np.stack([*tones, drawn_color(draw, vivid=0.7)]), 0.02, 0.9)
+
+
+def drawn_leaves(draw: Generator, size: float) -> Material:
+    """Return what a tree of `size` meters, a hedge, a meadow or a wooded slope is covered with.
+
+    Leaves are much of one color: that they look dark and light is what they do to each other's light.
+    """
+    kinds = (Texture.PLAIN, Texture.PLAIN, Texture.NOISE, Texture.PATCHES, Texture.FOLIAGE, Texture.FOLIAGE)
+    material = drawn_material(draw, size, kinds)
+    material.gloss, material.colors = 0.0, drawn_greens(draw)
+    if draw.random() < 0.7:
+        # Tones of one wood, not of four plants.
+        alike = draw.uniform(0.4, 0.95)
+        material.colors[1:3] = material.colors[0] ** alike * material.colors[1:3] ** (1 - alike)
+    if draw.random() < 0.8:
+        material.bump = int(Bump.CROWNS if draw.random() < 0.75 else Bump.GRAIN)
+        material.bump_scale = size * float(np.exp(draw.uniform(np.log(0.06), np.log(0.4))))
+        material.bump_height = float(np.exp(draw.uniform(np.log(0.4), np.log(1.6))))
+    return material
 
 
 def drawn_print(draw: Generator, width: float, height: float) -> Material:
@@ -198,6 +225,7 @@ _MEAN_SHARES: dict[int, tuple[float, float, float, float]] = {
     Texture.CELLS: (0.4, 0.4, 0.15, 0.05), Texture.FOLIAGE: (0.35, 0.1, 0.35, 0.05), Texture.RUST: (0.6, 0.2, 0.2, 0),
     Texture.SPECKLE: (0.7, 0.1, 0.1, 0.1), Texture.PICTURE: (0, 0, 0, 0), Texture.PLAID: (0.4, 0.3, 0.3, 0),
     Texture.BLOCKS: (0.25, 0.25, 0.25, 0.25), Texture.LINES: (0.85, 0.05, 0.05, 0.05),
+    Texture.WINDOWS: (0.62, 0.28, 0.05, 0.05),
 }  # fmt: skip
 _PICTURE_MEAN = (0.27, 0.22, 0.19)
 

@@ -34,6 +34,7 @@ PATTERNS: dict[Texture, Callable[[Places], Tensor]] = {
     Texture.BLOCKS: made.blocks,
     Texture.COAT: natural.coat,
     Texture.LINES: made.lines,
+    Texture.WINDOWS: made.windows,
 }
 
 

@@ -39,8 +39,9 @@ PRINTS = (
 )
 """Seen as what they are: posters, labels, covers."""
 
-SURFACES = ("brick.png", "grass.png", "gravel.png", "text.png")
-"""Photographs of flat things, whose own unevenness of light is taken out."""
+SURFACES = ("brick.png", "text.png")
+"""Photographs of flat things, whose own unevenness of light is taken out. Not grass and gravel: what is dark there is
+shade, and would be taught as paint."""
 
 FILES = (*PRINTS, *SURFACES)
 _FLATTENED = 32

@@ -12,26 +12,30 @@ from unlit.worlds.landscape import tree
 from unlit.worlds.light import Lighting
 from unlit.worlds.materials import Texture
 from unlit.worlds.outdoors import daylight
-from unlit.worlds.palette import drawn_color, drawn_greens, drawn_material
+from unlit.worlds.palette import drawn_color, drawn_leaves, drawn_material
 
 Array = NDArray[np.float64]
 
 _FIELDS = (Texture.PATCHES, Texture.CELLS, Texture.NOISE, Texture.FOLIAGE, Texture.PLAIN, Texture.BLOCKS)
-_WALLS = (Texture.PLAIN, Texture.PLAIN, Texture.CHECKS, Texture.BRICK, Texture.STRIPES, Texture.PLAID, Texture.RUST)
+_WALLS = (
+    Texture.WINDOWS, Texture.WINDOWS, Texture.WINDOWS, Texture.PLAIN, Texture.BRICK, Texture.STRIPES, Texture.PLAID,
+    Texture.RUST,
+)  # fmt: skip
 _ROOFS = (Texture.PLAIN, Texture.BRICK, Texture.RUST, Texture.STRIPES)
-_SLOPES = (Texture.FOLIAGE, Texture.FOLIAGE, Texture.PATCHES, Texture.NOISE, Texture.CELLS, Texture.RUST)
+_SLOPES = (Texture.PLAIN, Texture.PATCHES, Texture.NOISE, Texture.CELLS, Texture.RUST)
 
 
 def vista(draw: Generator) -> tuple[Builder, Lighting, Camera]:
     """Return a town on a plain or by mountains, from above."""
     b, camera = Builder(draw), _camera(draw)
-    ground = b.material(drawn_material(draw, 20, _FIELDS, drawn_greens(draw)[0] if draw.random() < 0.5 else None, 0.02))
+    meadow = drawn_leaves(draw, 6) if draw.random() < 0.35 else drawn_material(draw, 20, _FIELDS, None, 0.02)
+    ground = b.material(meadow)
     b.quad((0, 0, 0), (4000, 0, 0), (0, 4000, 0), ground)
     if draw.random() < 0.5:
         b.relief((0, 60, -0.5), (140, 110, draw.uniform(0.5, 3)), rolling(draw, 0.9), ground)
     for _ in range(int(draw.integers(0, 4))):
         _mountain(b)
-    _town(b, int(draw.integers(6, 27)), camera)
+    _town(b, int(draw.integers(6, 41)), camera)
     for _ in range(int(draw.integers(0, 7)) if draw.random() < 0.5 else 0):
         _tower(b, np.array([*_place(draw, camera, 60, 180), 0]))
     for _ in range(int(draw.integers(1, 4))):
@@ -58,9 +62,10 @@ def _mountain(b: Builder) -> None:
     """Add a hill or a peak behind the town: woods, rock, or snow on rock."""
     draw = b.draw
     far, size = draw.uniform(90, 260), draw.uniform(40, 150)
-    slope = drawn_material(draw, size * 0.5, _SLOPES, drawn_greens(draw)[0] if draw.random() < 0.5 else None, 0.02)
+    kind = draw.random()
+    slope = drawn_leaves(draw, 15) if kind < 0.5 else drawn_material(draw, size * 0.5, _SLOPES, None, 0.02)
     slope.gloss = 0.0
-    if draw.random() < 0.3:
+    if kind > 0.7:
         snow, rock = drawn_color(draw, draw.uniform(0.6, 0.88), 0.0), drawn_color(draw, draw.uniform(0.08, 0.3), 0.02)
         slope.texture = int(draw.choice([int(Texture.PATCHES), int(Texture.NOISE), int(Texture.RUST)]))
         slope.colors = np.stack([snow, rock, 0.5 * (snow + rock), snow])
@@ -101,8 +106,7 @@ def _tower(b: Builder, at: Array) -> None:
 def _woods(b: Builder, crowns: int, middle: Array) -> None:
     """Add crowns of trees about a place, each one ball: they are far away."""
     draw = b.draw
-    green = b.material(drawn_material(draw, 2, (Texture.FOLIAGE, Texture.FOLIAGE, Texture.NOISE)))
-    b.materials[green].colors = drawn_greens(draw)
+    green = b.material(drawn_leaves(draw, 2))
     for _ in range(crowns):
         x, y = middle + draw.normal(0, 6, 2)
         size = draw.uniform(1.5, 4, 3)

@@ -1,0 +1,116 @@
+"""Bumps stand in each other's light: their horizons, and what light they leave."""
+
+from __future__ import annotations
+
+import math
+
+import numpy as np
+import pytest
+import torch
+
+from tests.worlds.test_surface import bumpy, plane
+from unlit.worlds import bases as rendering
+from unlit.worlds.bases import bases
+from unlit.worlds.bump_shade import BOUNCED, past_bumps
+from unlit.worlds.bumps import DIRECTIONS, tangents
+from unlit.worlds.materials import Bump
+from unlit.worlds.scene import scene
+from unlit.worlds.surface import surface_at
+
+WAVES = 0.5
+"""Of their height; a wave of scale 0.1 m is 0.3 · 0.5 · 0.1 · sin(2π x / 0.1) m high."""
+
+
+def horizons_of_waves() -> tuple[torch.Tensor, torch.Tensor]:
+    """Positions along x (n,) and horizons (n, a) of waves across x, on a plane whose pixels are fine."""
+    hits = plane(side=200, width=1e-4)
+    return hits.position[:, 0], surface_at(hits, bumpy(Bump.WAVES, WAVES))[2]
+
+
+def test_horizons_of_waves_are_the_slopes_to_where_is_looked() -> None:
+    x, horizon = horizons_of_waves()
+    first, second = (t[0].double() for t in tangents(torch.tensor([[0.0, 0, 1]])))
+    offset = float(bumpy(Bump.WAVES).offset[0, 0])
+
+    def height(at: np.ndarray) -> np.ndarray:
+        return 0.3 * WAVES * 0.1 * np.sin(2 * np.pi * (at / 0.1 + offset))
+
+    at = x.double().numpy()
+    for k in range(DIRECTIONS):
+        angle = 2 * math.pi * k / DIRECTIONS
+        along = float((math.cos(angle) * first + math.sin(angle) * second)[0])
+        rises = [(height(at + away * along) - height(at)) / away for away in (0.015, 0.045)]
+        np.testing.assert_allclose(horizon[:, k], np.maximum(np.maximum(*rises), 0), atol=2e-3)
+
+
+def test_a_smooth_surface_loses_no_light() -> None:
+    low = torch.tensor([[0.99], [0.0], [0.1]])
+    assert float(past_bumps(torch.zeros(1, DIRECTIONS), low, 0.1)) == 1
+    assert float(past_bumps(torch.zeros(1, DIRECTIONS), None, 0.1)) == 1
+
+
+@pytest.mark.parametrize("number", range(DIRECTIONS))
+def test_a_light_is_lost_behind_what_rises_in_its_direction_and_only_there(number: int) -> None:
+    horizon = torch.zeros(1, DIRECTIONS)
+    horizon[0, number] = 1.0
+    angle = 2 * math.pi * number / DIRECTIONS
+
+    def left(slope: float, turn: float) -> float:
+        across = 1 / math.hypot(1, slope)
+        towards = torch.tensor([[across * math.cos(angle + turn)], [across * math.sin(angle + turn)], [across * slope]])
+        return float(past_bumps(horizon, towards, 0.1))
+
+    assert left(0.5, 0.0) == pytest.approx(BOUNCED), "lower than the bump"
+    assert left(2.0, 0.0) == pytest.approx(1.0), "higher"
+    assert left(1.0, 0.0) == pytest.approx(BOUNCED + (1 - BOUNCED) / 2), "at its edge"
+    assert left(0.5, math.pi) == pytest.approx(1.0), "from the other side"
+    assert left(0.7, math.pi / DIRECTIONS) == pytest.approx(1.0), "half way to the next direction it is half as steep"
+
+
+def test_light_from_all_sides_is_lost_by_how_much_is_hidden() -> None:
+    # A pit whose rim is at 45 degrees all around sees half of a diffuse sky.
+    assert float(past_bumps(torch.ones(1, DIRECTIONS), None, 0.1)) == pytest.approx(BOUNCED + (1 - BOUNCED) * 0.5)
+
+
+def test_where_a_light_stands_below_the_surface_only_what_has_bounced_is_dimmed() -> None:
+    behind = torch.tensor([[0.6], [0.0], [-0.8]])
+    pit = torch.ones(1, DIRECTIONS)
+    assert float(past_bumps(pit, behind, 0.1)) == pytest.approx(float(past_bumps(pit, None, 0.1)))
+
+
+def test_bumps_of_a_scene_take_light_and_never_give_any(monkeypatch: pytest.MonkeyPatch) -> None:
+    size = (24, 36)
+    rough = next(iter(rendering._rendered([scene(6, "garden")], size, 8)))
+    monkeypatch.setattr(rendering, "_among_bumps", lambda home, s, hits, surface, light: light)
+    smooth = next(iter(rendering._rendered([scene(6, "garden")], size, 8)))
+    assert torch.equal(rough.basis.reflectance, smooth.basis.reflectance)
+    ratio = (rough.basis.irradiance / smooth.basis.irradiance.clamp_min(1e-9))[:, :, smooth.basis.mask[0]]
+    lit = smooth.basis.irradiance[:, :, smooth.basis.mask[0]] > 1e-6
+    assert float(ratio[lit].max()) <= 1 + 1e-5
+    assert float(ratio[lit].min()) >= BOUNCED - 1e-5
+    assert float((ratio[lit] < 0.9).float().mean()) > 0.05
+
+
+def test_bumps_shade_as_the_same_relief_of_shapes_would() -> None:
+    """Low sun over deep waves: half of them lies in shadow, as a walk along each ray over the waves finds too."""
+    x, horizon = horizons_of_waves()
+    first, second = (t[0].double() for t in tangents(torch.tensor([[0.0, 0, 1]])))
+    slope = 0.35
+    sun = torch.tensor([1.0, 0, slope]).double() / math.hypot(1, slope)
+    towards = torch.stack([first @ sun, second @ sun, sun[2]]).float()[:, None].expand(3, len(x))
+    share = past_bumps(horizon, towards, 0.05)
+    offset = float(bumpy(Bump.WAVES).offset[0, 0])
+    steps = torch.linspace(0, 0.1, 200).double()
+    height = 0.015 * (2 * math.pi * ((x.double()[:, None] + steps) / 0.1 + offset)).sin()
+    hidden = ((height - height[:, :1]) > slope * steps + 1e-9).any(1)
+    agree = (share < BOUNCED + (1 - BOUNCED) / 2) == hidden
+    assert 0.2 < float(hidden.float().mean()) < 0.8
+    assert float(agree.float().mean()) > 0.85
+
+
+def test_worlds_are_the_same_one_by_one_and_together() -> None:
+    numbers = [11, 12]
+    together = list(bases(numbers, (16, 24), 4))
+    for number, world in zip(numbers, together, strict=True):
+        alone = next(iter(bases([number], (16, 24), 4)))
+        torch.testing.assert_close(alone.basis.irradiance, world.basis.irradiance)
