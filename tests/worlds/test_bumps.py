@@ -80,9 +80,9 @@ def test_where_a_light_stands_below_the_surface_only_what_has_bounced_is_dimmed(
 
 def test_bumps_of_a_scene_take_light_and_never_give_any(monkeypatch: pytest.MonkeyPatch) -> None:
     size = (24, 36)
-    rough = next(iter(rendering._rendered([scene(6, "garden")], size, 8)))
+    rough = next(iter(rendering._rendered([scene(7, "garden")], size, 8)))
     monkeypatch.setattr(rendering, "_among_bumps", lambda home, s, hits, surface, light: light)
-    smooth = next(iter(rendering._rendered([scene(6, "garden")], size, 8)))
+    smooth = next(iter(rendering._rendered([scene(7, "garden")], size, 8)))
     assert torch.equal(rough.basis.reflectance, smooth.basis.reflectance)
     ratio = (rough.basis.irradiance / smooth.basis.irradiance.clamp_min(1e-9))[:, :, smooth.basis.mask[0]]
     lit = smooth.basis.irradiance[:, :, smooth.basis.mask[0]] > 1e-6
