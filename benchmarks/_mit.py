@@ -19,13 +19,18 @@ from unlit.baselines.zhao import zhao
 from unlit.color import floored_log, linear_to_srgb
 from unlit.config import Config
 from unlit.data.augment import MIXTURE_MEAN, exposed
+from unlit.data.dataset import Item
 from unlit.data.sequence import Sequence
-from unlit.data.sizing import resized, training_size
+from unlit.data.sizing import resized, sized, training_size
 from unlit.evaluate.mit import mit_scores
 from unlit.model.compact import CompactNet
 from unlit.model.unet import UNet
 from unlit.predict.guided import applied, linear_coefficients
+from unlit.quadratic.decompose import decomposed
+from unlit.quadratic.network import QuadraticNet
+from unlit.quadratic.weights import Weights
 from unlit.sequence.solve import solved_sequence
+from unlit.train.quadratic_samples import Targets, whole_pictures
 
 SIZES = (0.75, 1.0, 1.25)
 """At which a picture is looked at, besides as the network was trained."""
@@ -36,7 +41,7 @@ ZHAO_SHARE = 0.75
 ZHAO_TEXTURE, ZHAO_PATCH = 0.3, 5
 """His λ and width of textures there: less weight on larger textures than by his own; eighteen settings tried."""
 Object = dict[str, NDArray[np.uint16]]
-Network = UNet | CompactNet
+Network = UNet | CompactNet | QuadraticNet
 Scores = dict[str, float]
 Logs = NDArray[np.float32]
 
@@ -82,6 +87,12 @@ def training_sequences(objects: Mapping[str, Object]) -> list[Sequence]:
     return sequences
 
 
+def training_items(objects: Mapping[str, Object]) -> list[Item]:
+    """Return what training of the quadratic may see besides: each object in ordinary light."""
+    pictures = {name: pictures_of(item, ["diffuse"])[0] for name, item in objects.items()}
+    return [Item(s, None, True, pictures[s.name]) for s in training_sequences(objects)]
+
+
 def write_solved(objects: Mapping[str, Object], config: Config, file: Path, device: torch.device) -> None:
     """Minimise the energy of every object's lights, as training would, and keep the reflectances."""
     found = {}
@@ -94,8 +105,16 @@ def write_solved(objects: Mapping[str, Object], config: Config, file: Path, devi
     np.savez_compressed(file, **found)  # type: ignore[arg-type]  # numpy's stub takes them for its options
 
 
+def write_targets(objects: Mapping[str, Object], config: Config, file: Path, device: torch.device) -> None:
+    """Ask every object's lights for its reflectance, as training of the quadratic would, and keep the answers."""
+    targets = Targets(config, file.parent / "none", device, print)
+    items = [sized(item, whole_pictures(config.data)) for item in training_items(objects)]
+    found = {item.sequence.name: targets.reflectance(item).numpy() for item in items}
+    np.savez_compressed(file, **found)  # type: ignore[arg-type]  # numpy's stub takes them for its options
+
+
 def solved_before(file: Path) -> dict[str, Tensor]:
-    """Return the reflectances that `write_solved` found, by the objects' names."""
+    """Return the reflectances that `write_solved` or `write_targets` found, by the objects' names."""
     with np.load(file) as found:
         return {name: torch.from_numpy(found[name].astype(np.float32)) for name in found.files}
 
@@ -155,6 +174,14 @@ def logs_of(network: Network, item: Object, longest: int, device: torch.device) 
         name: log_shading_of(network, image.to(device), mask.to(device), longest, views=views)[0].cpu().numpy()
         for name, views in (("one look", False), ("views", True))
     }
+
+
+def quadratic_logs_of(weights: Weights, item: Object) -> Logs:
+    """Return the log of shading (h, w), zero outside the mask, that the learned quadratic finds for one object."""
+    image, mask = seen_picture(item)
+    valid = mask[0, 0].numpy()
+    shading = decomposed(_pixels(image), valid, weights)[1]
+    return np.log(shading, out=np.zeros_like(shading), where=valid)
 
 
 def seen_picture(item: Object) -> tuple[Tensor, Tensor]:

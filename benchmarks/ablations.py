@@ -30,8 +30,6 @@ from unlit.data.sequence import SequenceError
 from unlit.data.settings import AugmentSettings, DataSettings
 from unlit.losses.linear_truth import shares_lost
 from unlit.losses.settings import EnergySettings
-from unlit.model.compact import CompactNet
-from unlit.model.unet import UNet
 from unlit.recipes import RECIPES
 from unlit.train.checkpoint import load_weights
 from unlit.train.learner import network_of
@@ -104,7 +102,7 @@ def trained_and_scored(job: tuple[Config, Path, str]) -> dict[str, Any]:
 
 
 @torch.no_grad()
-def scored(network: UNet | CompactNet, items: list[Item], device: torch.device) -> dict[str, float]:
+def scored(network: torch.nn.Module, items: list[Item], device: torch.device) -> dict[str, float]:
     """Return mean scores over scenes and mixtures, the same ones for every network."""
     augment = replace(UNCHANGED, mixtures=0.8, light_color=0.7)
     # Windows, since whole pictures would be made as large as the paper's, and the network has never seen them so.
@@ -118,7 +116,7 @@ def scored(network: UNet | CompactNet, items: list[Item], device: torch.device) 
     return {name: float(np.mean([row[name] for row in rows])) for name in METRICS}
 
 
-def _rows(network: UNet | CompactNet, batch: Batch) -> list[dict[str, float]]:
+def _rows(network: torch.nn.Module, batch: Batch) -> list[dict[str, float]]:
     """Return, for the frames of a batch of one sequence, the shares of the truth's squares that R and S lose."""
     truth, mask = batch.truths[0], batch.mask[0]
     assert truth is not None

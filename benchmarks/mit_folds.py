@@ -3,13 +3,15 @@
 python benchmarks/mit_folds.py --data mit-intrinsic --json FILE [--seeds 3] [--set train.steps=1000 ...]
 
 Five folds of the ten objects: trained on eight, tested on the two left out, input `diffuse.png`. Truth is read only to
-score. `--data` may be a file that `--pack FILE` made, for machines without a reader of pictures.
+score. What an object's own lights say of it is found once for all folds: it depends on no other object. `--data` may be
+a file that `--pack FILE` made, for machines without a reader of pictures.
 """
 
 from __future__ import annotations
 
 import json as json_module
 import multiprocessing
+import sys
 import tempfile
 import time
 from collections.abc import Callable, Iterable, Mapping
@@ -28,18 +30,22 @@ from _mit import (
     Object,
     load_objects,
     logs_of,
+    quadratic_logs_of,
     scores_of,
     solved_before,
-    training_sequences,
+    training_items,
     with_zhao,
     write_packed,
     write_solved,
+    write_targets,
 )
 from unlit.config import Config, config_from_json, config_to_json
-from unlit.data.dataset import dataset_of
+from unlit.data.dataset import Dataset, MemorySource
 from unlit.evaluate.mit import mean_scores
 from unlit.losses.settings import EnergySettings
 from unlit.pairwise.settings import PairwiseSettings
+from unlit.quadratic.network import QuadraticNet
+from unlit.quadratic.weights import Weights
 from unlit.recipes import RECIPES
 from unlit.train.checkpoint import load_weights
 from unlit.train.learner import network_of
@@ -77,19 +83,26 @@ def trained_and_scored(job: Job) -> dict[str, Any]:
     with tempfile.TemporaryDirectory() as folder:
         run, start = Path(folder) / "run", time.perf_counter()
         result = fit(
-            job.config, dataset_of(training_sequences(seen), one_light=True), run, device=job.device, quiet=True,
-            solved=known,
+            job.config, Dataset(tuple(MemorySource(item) for item in training_items(seen))), run, device=job.device,
+            quiet=True, solved=known,
         )  # fmt: skip
         seconds = time.perf_counter() - start
         weights, _ = load_weights(run / "weights.safetensors", device)
     network = network_of(job.config.model).to(device)
     network.load_state_dict(weights)
     network.eval()
-    logs = {name: logs_of(network, objects[name], job.config.data.longest, device) for name in left_out}
+    logs: dict[str, dict[str, Logs]] = {}
+    for name in left_out:
+        if isinstance(network, QuadraticNet):
+            ways = {"untrained": Weights(), "trained": network.weights.cpu()}
+            logs[name] = {way: quadratic_logs_of(weights, objects[name]) for way, weights in ways.items()}
+        else:
+            logs[name] = logs_of(network, objects[name], job.config.data.longest, device)
     scores = {name: {way: scores_of(log, objects[name]) for way, log in found.items()} for name, found in logs.items()}
     return {
         "name": job.name, "fold": job.fold, "seed": job.config.train.seed, "seconds": seconds, "steps": result.step,
-        "skipped": result.skipped_steps, "scores": scores, "logs": {name: log["views"] for name, log in logs.items()},
+        "skipped": result.skipped_steps, "scores": scores,
+        "logs": {name: found["views"] for name, found in logs.items() if "views" in found},
     }  # fmt: skip
 
 
@@ -98,6 +111,8 @@ def together(results: list[dict[str, Any]], objects: Mapping[str, Object]) -> li
     found = []
     for name, fold in dict.fromkeys((result["name"], result["fold"]) for result in results):
         mine = [result for result in results if (result["name"], result["fold"]) == (name, fold)]
+        if not mine[0]["logs"]:
+            continue  # the quadratic learns without chance: there is nothing to average
         scores = {}
         for left_out in mine[0]["logs"]:
             mean: Logs = np.stack([result["logs"][left_out] for result in mine]).mean(0)
@@ -110,10 +125,11 @@ def together(results: list[dict[str, Any]], objects: Mapping[str, Object]) -> li
 
 
 def solve(job: Job) -> None:
-    """Minimise a recipe's energy for every object, once for all its trainings."""
+    """Minimise a recipe's energy for every object, once for all its trainings; for the quadratic, find its targets."""
     torch.set_num_threads(1)
     assert job.solved is not None
-    write_solved(load_objects(job.data), job.config, job.solved, torch.device(job.device))
+    write = write_targets if job.config.model.network == "quadratic" else write_solved
+    write(load_objects(job.data), job.config, job.solved, torch.device(job.device))
 
 
 def changed(config: Config, changes: list[str]) -> Config:
@@ -130,13 +146,15 @@ def changed(config: Config, changes: list[str]) -> Config:
 
 
 def ablated(name: str) -> Config:
-    """Return `mit`; with the change that the ablation `name` makes to its energy; or, `energy`, trained on that itself.
+    """Return `mit` or `mit-network`; the latter with what an ablation changes; or, `energy`, trained on that itself.
 
-    The light of `mit` is gray, so that the ablation `gray-shading` is `mit`.
+    The light of `mit-network` is gray, so that the ablation `gray-shading` is that.
     """
-    config = RECIPES["mit"]()
-    if name in ("mit", "energy"):
-        return replace(config, solved=replace(config.solved, weight=float(name == "mit")))
+    if name == "mit":
+        return RECIPES["mit"]()
+    config = RECIPES["mit-network"]()
+    if name in ("mit-network", "energy"):
+        return replace(config, solved=replace(config.solved, weight=float(name == "mit-network")))
     ablation, plain = RECIPES[name]().energy, EnergySettings()
     changes = {f.name: getattr(ablation.pairwise, f.name) for f in fields(PairwiseSettings)}
     changed_pairs = {k: v for k, v in changes.items() if v != getattr(plain.pairwise, k)}
@@ -189,9 +207,9 @@ def main(
         data: The MIT set's folder, or a packed file.
         json: Where to write the results.
         device: To train on.
-        seeds: How many networks for each fold; their mean is scored too.
+        seeds: How many networks for each fold; their mean is scored too. The quadratic of `mit` needs one.
         processes: Trainings at a time on the device.
-        recipes: `mit`; ablations of its energy by name; `energy`, trained on the energy itself.
+        recipes: `mit`, `mit-network`; ablations of the latter's energy by name; `energy`, trained on the energy itself.
         set_: Fields to change, such as train.steps=100.
         pack: Write the pictures into this file instead of training.
     """
@@ -204,7 +222,9 @@ def main(
             config = changed(ablated(name), list(set_))
             solved = Path(folder) / f"{name}.npz" if config.solved.weight else None
             jobs.append(Job(name, config, 0, data, device, solved))
+        start = time.perf_counter()
         all_of(solve, [job for job in jobs if job.solved], processes)
+        print(f"solved in {time.perf_counter() - start:.0f} s", file=sys.stderr)
         trainings = [
             replace(job, fold=fold, config=replace(job.config, train=replace(job.config.train, seed=seed)))
             for job in jobs

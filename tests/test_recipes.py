@@ -13,6 +13,7 @@ PROMISED = {
     "paper",
     "release",
     "mit",
+    "mit-network",
     "per-image-reconstruction",
     "local-reflectance",
     "gray-shading",
@@ -83,11 +84,18 @@ def test_the_release_has_the_constants_and_the_schedule_of_the_paper() -> None:
 
 
 def test_objects_of_the_mit_set_are_lit_by_gray_lamps_that_mix_and_learned_without_truth() -> None:
-    config = RECIPES["mit"]()
+    config = RECIPES["mit-network"]()
     assert config.model.gray_shading
     assert not config.energy.colored_light
     assert config.augment.mixtures > 0
     assert config.data.masked_input
+    assert not config.supervised.any
+
+
+def test_the_quadratic_learns_from_the_sequences_that_the_network_learns_from() -> None:
+    config, network = RECIPES["mit"](), RECIPES["mit-network"]()
+    assert config.model.network == "quadratic"
+    assert (config.energy, config.solved.steps) == (network.energy, network.solved.steps)
     assert not config.supervised.any
 
 

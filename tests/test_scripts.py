@@ -89,7 +89,7 @@ def test_the_mit_folds_are_trained_and_scored_from_a_packed_file(tmp_path: Path)
     run("benchmarks/mit_folds.py", "--data", tmp_path / "set", "--pack", tmp_path / "set.npz")
     fields = ("train.steps=1", "data.window=32", "model.width=0.1", "solved.steps=1", "train.sequences=2")
     packed = ("benchmarks/mit_folds.py", "--data", tmp_path / "set.npz")
-    recipes = ("--recipes", "mit", "single-scale-shading")
+    recipes = ("--recipes", "mit-network", "single-scale-shading")
     run(*packed, *recipes, "--json", tmp_path / "r.json", "--set", *fields, "data.longest=16")
     results = json.loads((tmp_path / "r.objects.json").read_text())
     trained = [result for result in results if result["seed"] is not None]
@@ -98,6 +98,10 @@ def test_the_mit_folds_are_trained_and_scored_from_a_packed_file(tmp_path: Path)
     together = ["views, 1 networks", "views and zhao, 1 networks"]
     assert [row["variant"] for row in rows] == 2 * ["one look", "views"] + 2 * together
     assert all(0 < row["mse"] < 1 for row in rows)
+    run(*packed, "--json", tmp_path / "q.json", "--set", "train.steps=1", "solved.steps=1", "data.longest=26")
+    rows = json.loads((tmp_path / "q.json").read_text())["rows"]
+    assert [(row["what"], row["variant"]) for row in rows] == [("mit", "untrained"), ("mit", "trained")]
+    assert rows[0]["mse"] != rows[1]["mse"]
 
 
 def test_the_ablations_are_trained_on_worlds_and_scored() -> None:

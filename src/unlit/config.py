@@ -39,8 +39,8 @@ def _check(what: bool, message: str) -> None:
 class ModelSettings:
     """The network."""
 
-    network: Literal["unet", "compact"] = "unet"
-    """The paper's, or a smaller one."""
+    network: Literal["unet", "compact", "quadratic"] = "unet"
+    """The paper's, a smaller one, or a quadratic of few parameters (docs/training.md, "The MIT objects")."""
     width: float = 1.0
     """Scales the number of channels; 1 is the network's own."""
     gray_shading: bool = False
@@ -62,6 +62,9 @@ class ModelSettings:
         for name, network in (*of_compact, ("anchored", "unet")):
             wrong = f"model.{name} is for model.network {network}, not {self.network}; set one of them otherwise"
             _check(self.network == network or not getattr(self, name), wrong)
+        quadratic = self.network == "quadratic"
+        _check(not quadratic or self.width == 1, "model.width is for networks, not quadratic; leave it at 1")
+        _check(not quadratic or self.gray_shading, "model.network quadratic has gray light: set model.gray_shading")
 
 
 @dataclass(frozen=True)
@@ -160,6 +163,21 @@ class Config:
         both = self.solved.weight > 0 and self.supervised.any
         _check(not both, "solved.weight and supervised terms cannot go together: both say what the reflectance is")
         _check(gray or self.augment.hue == 0, "augment.hue needs gray light: set model.gray_shading, or hue to 0")
+        if self.model.network == "quadratic":
+            self._check_quadratic()
+
+    def _check_quadratic(self) -> None:
+        """Refuse what the quadratic does not know rather than leave it out without a word."""
+        _check(self.solved.weight > 0, "model.network quadratic learns from solved sequences: set solved.weight to 1")
+        _check(not self.energy.colored_light, "model.network quadratic has gray light: set energy.no-colored-light")
+        plain = AugmentSettings()
+        varied = [f.name for f in dataclasses.fields(plain) if getattr(self.augment, f.name) != getattr(plain, f.name)]
+        _check(
+            not varied, f"model.network quadratic sees pictures as they are; leave augment.{''.join(varied[:1])} out"
+        )
+        for name in ("sequences", "passes", "average", "compile"):
+            is_plain = getattr(self.train, name) == getattr(TrainSettings(), name)
+            _check(is_plain, f"train.{name} is for networks; model.network quadratic sees all sequences in each step")
 
 
 def config_to_json(config: Config) -> str:

@@ -28,7 +28,8 @@ from unlit.train.ahead import Ahead, Prepared
 from unlit.train.checkpoint import CheckpointError, best_checkpoint, load_checkpoint, load_weights
 from unlit.train.distributed import Team
 from unlit.train.learner import Learner
-from unlit.train.loop import Run, TrainingError, fit
+from unlit.train.loop import Run, fit
+from unlit.train.result import TrainingError
 
 FIRST_LOSSES = [0.7615, 0.7411, 0.9421, 0.7141, 0.5928, 0.7846, 0.7099, 0.8767, 0.7468, 0.8576]
 """Of the first ten steps of `smoke` on four tiny sequences. They move only when the method does."""

@@ -49,11 +49,15 @@ def split(
     check(image, mask)
     box = box_of(mask)
     valid, cropped = mask[box], np.where(mask[box][..., None], image[box], 0.0).astype(np.float64)
-    # With channels first, NumPy takes their mean several times as fast.
-    light = np.maximum(cropped.transpose(2, 0, 1), floor).copy(order="C")
     # Beyond this many powers of e the division would leave float32; only absurd inputs come here.
-    box_shading = np.exp(np.clip(log_shading_of(View(light, valid)), -40, 40))
+    box_shading = np.exp(np.clip(log_shading_of(view_of(cropped, valid, floor)), -40, 40))
     return scaled(image.shape, box, cropped / box_shading[..., None], np.where(valid, box_shading, 0.0))
+
+
+def view_of(cropped: NDArray[np.float64], valid: Mask, floor: float = DARK_FLOOR) -> View:
+    """Return what a method sees of a cropped image (h, w, 3) that is zero outside the valid pixels (h, w)."""
+    # With channels first, NumPy takes their mean several times as fast.
+    return View(np.maximum(cropped.transpose(2, 0, 1), floor).copy(order="C"), valid)
 
 
 def scaled(shape: tuple[int, ...], box: tuple[slice, slice], box_reflectance: Values, box_shading: Values) -> Split:

@@ -93,10 +93,13 @@ def minimum(log_gray: Floats, valid: Mask, smooth: Steps, groups: NDArray[np.int
     )
 
 
-def texture_groups(chromaticity: Floats, valid: Mask, threshold: float, patch: int) -> NDArray[np.intp]:
+def texture_groups(
+    chromaticity: Floats, valid: Mask, threshold: float, patch: int, begin: float = 0.0
+) -> NDArray[np.intp]:
     """Return the group (n,), 0 and up, of each valid pixel by the chromaticities (3, h, w) in the square around it.
 
-    A neighbor that is not valid, or lies beyond the edge, counts as the pixel itself.
+    A neighbor that is not valid, or lies beyond the edge, counts as the pixel itself. The grid of cells begins at
+    `begin` of a cell: another beginning parts other pixels.
     """
     radius = patch // 2
     h, w = valid.shape
@@ -107,13 +110,13 @@ def texture_groups(chromaticity: Floats, valid: Mask, threshold: float, patch: i
     texture = np.concatenate(looks).T
     texture -= texture.mean(axis=0)
     _, directions = np.linalg.eigh(texture.T @ texture)  # in ascending order
-    cells = np.floor(texture @ directions[:, : -COMPONENTS - 1 : -1] / threshold + 0.5).astype(np.int64)
-    return np.unique(_keys(cells), return_inverse=True)[1]
+    cells = np.floor(texture @ directions[:, : -COMPONENTS - 1 : -1] / threshold + 0.5 + begin).astype(np.int64)
+    return row_keys(cells)
 
 
-def _keys(cells: NDArray[np.int64]) -> NDArray[np.int64]:
-    """Return one number (n,) for each different row of cells (n, d)."""
-    keys = np.zeros(len(cells), np.int64)
+def row_keys(cells: NDArray[np.int64]) -> NDArray[np.intp]:
+    """Return one number (n,), 0 and up, for each different row of cells (n, d)."""
+    keys = np.zeros(len(cells), np.intp)
     for column in cells.T:
         # Numbered anew at each column, so that the product never leaves 64 bits.
         _, keys = np.unique(keys * (np.ptp(column) + 1) + (column - column.min()), return_inverse=True)

@@ -85,8 +85,9 @@ def _train(
             print(f"rendering {len(dataset.sources)} scenes before the first step{slow}", file=sys.stderr)
     else:
         dataset = open_dataset(
-            data, with_truth=config.supervised.any, encoding=settings.encoding, one_light=settings.one_light
-        )
+            data, with_truth=config.supervised.any, encoding=settings.encoding, one_light=settings.one_light,
+            with_picture=config.model.network == "quadratic",
+        )  # fmt: skip
     result = fit(config, dataset, run, resume=resume, start=start, device=device, quiet=quiet)
     if os.environ.get("RANK", "0") != "0":
         return

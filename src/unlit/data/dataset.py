@@ -15,10 +15,13 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal, Protocol
 
+import torch
+from torch import Tensor
+
 from unlit.data.sequence import Sequence, SequenceError, load_sequence
 from unlit.data.shards import ShardReader, holds_shards
 from unlit.data.truth import Truth, load_truth
-from unlit.image_io import WRITABLE_SUFFIXES, Encoding
+from unlit.image_io import WRITABLE_SUFFIXES, Encoding, read_image
 
 if TYPE_CHECKING:
     import os
@@ -26,6 +29,9 @@ if TYPE_CHECKING:
 VERSION = 1
 MIT_LIGHTS = "light*"
 """The MIT set has one picture for each lamp; the others of a folder are other pictures of the object, or truth."""
+
+MIT_PICTURE = "diffuse.png"
+"""The object without highlights, in ordinary light: what methods are given, and no truth."""
 
 MIT_LIGHTS_AND_INPUT = "[ld]i[gf]*"
 """The lamps and `diffuse`, the picture whose shading is known."""
@@ -42,6 +48,8 @@ class Item:
     truth: Truth | None = None
     one_light: bool = False
     """Each frame has one lamp of the same room, so that sums of frames are frames."""
+    picture: Tensor | None = None
+    """(3, h, w), linear: the same view in ordinary light, where it is wanted and there."""
 
 
 @dataclass(frozen=True)
@@ -96,6 +104,8 @@ class FolderSource:
     """Of the frames, where their files do not say."""
     one_light: bool = False
     with_truth: bool = False
+    picture: str | None = None
+    """The file of a picture in ordinary light, where that is wanted."""
     reader: ShardReader | None = None
     """Where the folder is packed into a shard."""
 
@@ -109,10 +119,19 @@ class FolderSource:
             size = (sequence.frames.shape[2], sequence.frames.shape[3])
             truth = load_truth(folder, sequence.frame_names, size) if self.with_truth else None
             one_light = self.one_light or _says_one_light(folder)
+            picture = self._read_picture(folder, size)
         if len(sequence.frames) < 2 and truth is None:
             left_out = f" ({len(sequence.dropped)} left out)" if sequence.dropped else ""
             raise SequenceError(f"{self.name}: has a single frame{left_out}; a sequence needs 2")
-        return Item(sequence, truth, one_light)
+        return Item(sequence, truth, one_light, picture)
+
+    def _read_picture(self, folder: Path, size: tuple[int, int]) -> Tensor | None:
+        if self.picture is None or not (folder / self.picture).is_file():
+            return None
+        pixels = read_image(folder / self.picture, encoding=self.encoding).pixels
+        if pixels.shape[:2] != size:
+            raise SequenceError(f"{folder / self.picture}: differs in size from the frames; copy the folder again")
+        return torch.from_numpy(pixels).permute(2, 0, 1).contiguous()
 
     def _folder(self) -> AbstractContextManager[Path]:
         return self.reader.folder(self.name) if self.reader else nullcontext(self.folder)
@@ -163,10 +182,12 @@ def open_dataset(
     with_truth: bool = False,
     encoding: Encoding | None = None,
     one_light: bool = False,
+    with_picture: bool = False,
 ) -> Dataset:
     """Return the dataset at `path`, without reading its pictures yet; see the module's head for what it may be.
 
-    `encoding` is that of frames whose files do not say. `one_light` says that each frame has one lamp.
+    `encoding` is that of frames whose files do not say. `one_light` says that each frame has one lamp. `with_picture`
+    reads what the MIT set has besides, each object in ordinary light.
     """
     path = Path(path)
     if not path.is_dir():
@@ -186,6 +207,8 @@ def open_dataset(
         why = f" ({skipped[0].reason})" if skipped else ""
         raise SequenceError(f"{path}: has no sequences{why}; give a prepared dataset, or a folder of folders of frames")
     stated = [replace(s, encoding=s.encoding or encoding, one_light=s.one_light or one_light) for s in found]
+    if with_picture:
+        stated = [replace(s, picture=MIT_PICTURE) if s.pattern == MIT_LIGHTS else s for s in stated]
     return Dataset(tuple(stated), skipped, str(path))
 
 

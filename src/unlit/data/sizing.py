@@ -80,7 +80,8 @@ def sized(item: Item, settings: DataSettings) -> Item:
     frames = resized(item.sequence.frames, size)[keep]
     sequence = replace(item.sequence, frames=frames, mask=mask[keep], frame_names=names, dropped=dropped)
     truth = None if item.truth is None else item.truth.frames(keep).resized(size)
-    return Item(sequence, truth, item.one_light)
+    picture = None if item.picture is None else resized(item.picture[None], size)[0]
+    return Item(sequence, truth, item.one_light, picture)
 
 
 def resized(images: Tensor, size: tuple[int, int]) -> Tensor:

@@ -6,6 +6,7 @@ Shapes: m frames, h x w pixels.
 from __future__ import annotations
 
 from collections.abc import Sequence
+from copy import deepcopy
 from dataclasses import dataclass
 from functools import cached_property
 from pathlib import Path
@@ -19,6 +20,7 @@ from unlit.evaluate.results_folder import ResultEncoding, ResultsFolder, stated_
 
 if TYPE_CHECKING:
     from unlit.predict.predictor import Predictor
+    from unlit.quadratic.network import QuadraticNet
 
 SOLVED = "sequence"
 """The project's own way of decomposing a whole sequence without a network."""
@@ -90,9 +92,24 @@ class NetworkMethod:
         _ = self._predictor
 
     def __call__(self, picture: Picture) -> Split:
-        """Decompose a picture as `unlit decompose` does, all of it: a mask says what counts, not what is seen."""
+        """Decompose a picture as `unlit decompose` does, all of it: a mask says what counts, not what is seen.
+
+        But the quadratic is given the mask, and the picture at its own size: it is made for things cut out by one.
+        """
+        from unlit.quadratic.network import QuadraticNet
+
+        module = self._predictor.network.module
+        if isinstance(module, QuadraticNet):
+            return self._of_quadratic(picture, module)
         found = self._predictor.decompose(picture.image, encoding="linear")
         return Split(found.reflectance, found.shading)
+
+    @staticmethod
+    def _of_quadratic(picture: Picture, module: QuadraticNet) -> Split:
+        from unlit.quadratic.decompose import decomposed
+
+        mask = np.ones(picture.image.shape[:2], np.bool_) if picture.mask is None else picture.mask
+        return Split(*decomposed(picture.image, mask, deepcopy(module.weights).cpu()))
 
 
 def method_of(

@@ -24,6 +24,7 @@ from torch import Tensor, nn
 
 from unlit import __version__
 from unlit.predict.network import Network
+from unlit.quadratic.network import QuadraticNet
 from unlit.train.durable import replace_durably
 
 OUTPUTS = ("log_reflectance", "log_shading", "light_color")
@@ -60,6 +61,10 @@ def export_onnx(network: Network, path: Path, *, force: bool = False) -> float:
         raise ValueError(f"{path} exists already; choose another name, or say --force")
     if not path.parent.is_dir():
         raise ValueError(f"{path.parent} is not a folder; create it first")
+    if isinstance(network.module, QuadraticNet):
+        raise ValueError(
+            f"{network.name}: is a quadratic, which is solved and not computed; ONNX can hold networks only"
+        )
     module = _Outputs(network.module.to("cpu", torch.float32)).eval()
     content = _exported(module, {"unlit": __version__, "weights": network.name, "sha256": network.sha256})
     difference = max(_difference(module, content, count, size) for count, size in ((1, (1, 1)), (3, (2, 1))))

@@ -14,6 +14,7 @@ from unlit.config import Config, ModelSettings
 from unlit.model.compact import CompactNet
 from unlit.model.decomposition import Decomposition
 from unlit.model.unet import UNet
+from unlit.quadratic.network import QuadraticNet
 from unlit.train.checkpoint import Checkpoint
 from unlit.train.schedule import learning_rate
 
@@ -150,8 +151,10 @@ def _seen(frames: Tensor) -> Tensor:
     return linear_to_srgb(frames.flatten(0, 1)).contiguous(memory_format=torch.channels_last)
 
 
-def network_of(settings: ModelSettings) -> UNet | CompactNet:
+def network_of(settings: ModelSettings) -> UNet | CompactNet | QuadraticNet:
     """Return an untrained network."""
+    if settings.network == "quadratic":
+        return QuadraticNet()
     if settings.network == "compact":
         return CompactNet(
             gray_shading=settings.gray_shading,

@@ -11,7 +11,6 @@ import math
 import sys
 from collections.abc import Mapping
 from contextlib import ExitStack, closing, nullcontext
-from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
@@ -46,34 +45,14 @@ from unlit.train.journal import Journal, NullJournal
 from unlit.train.learner import Learner
 from unlit.train.objective import TERMS, objective
 from unlit.train.passing import Passing
+from unlit.train.quadratic import QuadraticRun
+from unlit.train.result import Result, TrainingError
 from unlit.train.solving import Solver
 from unlit.train.starting import starting_weights
 from unlit.train.weights import file_of
 
 SMOOTHING = 0.99
 """Of the running mean of the energy, which says which checkpoint is best where there is no validation set."""
-
-
-class TrainingError(RuntimeError):
-    """Training cannot go on."""
-
-
-@dataclass(frozen=True)
-class Result:
-    """How a run ended."""
-
-    step: int
-    """Steps taken."""
-    steps: int
-    """Steps there are."""
-    checkpoint: Path
-    skipped_steps: int
-    skipped_sequences: int
-
-    @property
-    def is_complete(self) -> bool:
-        """Whether the run came to its end; else it was asked to stop, and can be resumed."""
-        return self.step == self.steps
 
 
 def fit(
@@ -92,15 +71,17 @@ def fit(
     With `resume` a run goes on from its last checkpoint, or from the start if it has none yet; the config must be the
     one it began with, but for `journal` and `train.capture`. Under `torchrun` all processes call this alike. `solved`
     are reflectances (3, h, w) by the names of sequences, where `config.solved` asks for them and they were found
-    before. `start` is a file of weights of the same network, or the folder of a run, to begin with instead of with
-    chance; a run that is resumed from a checkpoint does not look at it.
+    before; for the quadratic they are gray, (1, h, w), as its runs keep them. `start` is a file of weights of the same
+    network, or the folder of a run, to begin with instead of with chance; a run that is resumed from a checkpoint does
+    not look at it.
     """
     run = Path(run)
     with joined_team(device) as team, ExitStack() as stack:
         if team.is_first:
             stack.enter_context(held(run, "the run's folder", "training"))
         check_folder(run, config, resume=resume)
-        made = Run(config, dataset, run, team, quiet=quiet, solved=solved, start=start)
+        kind = QuadraticRun if config.model.network == "quadratic" else Run
+        made = kind(config, dataset, run, team, quiet=quiet, solved=solved, start=start)
         team.wait()  # all have looked at the folder before anything is written to it
         if team.is_first:
             replace_durably(run / "config.json", config_to_json(config).encode())

@@ -31,12 +31,21 @@ class Solver:
 
     def solve(self, item: Item) -> Item:
         """Return the item with what its own energy says in the place of any truth."""
-        name, mask = item.sequence.name, item.sequence.mask
+        return replace(item, truth=Truth(reflectance=self.found_of(item)))
+
+    def found_of(self, item: Item) -> Tensor:
+        """Return what is known of the item's reflectance, having found it where that is new."""
+        name = item.sequence.name
         if name not in self.found:
             self._say(f"solving {name}")
-            solved = solved_sequence(item.sequence.frames, mask, self._config.energy, self._config.solved.steps)
-            self.found[name] = solved.log_reflectance[0].exp() * mask.any(0)
-        return replace(item, truth=Truth(reflectance=self.found[name]))
+            self.found[name] = self.reflectance(item)
+        return self.found[name]
+
+    def reflectance(self, item: Item) -> Tensor:
+        """Return the reflectance of least energy (3, h, w), black where no frame is valid."""
+        frames, mask = item.sequence.frames.to(self._device), item.sequence.mask.to(self._device)
+        solved = solved_sequence(frames, mask, self._config.energy, self._config.solved.steps)
+        return solved.log_reflectance[0].exp() * mask.any(0)
 
     def keep(self) -> None:
         """Write what was found, unless it is there."""

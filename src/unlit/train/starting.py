@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import replace
+from dataclasses import asdict
 from pathlib import Path
 
 import torch
 from torch import Tensor
 
-from unlit.config import Config, ConfigError, config_from_json, differences
+from unlit.config import Config, ConfigError, config_from_json
 from unlit.train.weights import CheckpointError, fitted, load_weights
 
 
@@ -27,9 +27,10 @@ def starting_weights(
 def _other_model(path: Path, card: Mapping[str, str], config: Config) -> CheckpointError | None:
     """Return by which fields of the config weights are of another network, where their card says so."""
     try:
-        theirs = config_from_json(card.get("config", ""), path)
+        theirs = asdict(config_from_json(card.get("config", ""), path).model)
     except ConfigError:
         return None
-    different = differences(replace(config, model=theirs.model), config)
+    ours = asdict(config.model)
+    different = [f"model.{name}: {theirs[name]}, {value}" for name, value in ours.items() if value != theirs[name]]
     wrong = f"was trained with another network (its and this run's {'; '.join(different)})"
     return CheckpointError(path, wrong, "set these fields as it has them, or begin without it") if different else None
