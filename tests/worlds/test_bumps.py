@@ -8,13 +8,17 @@ import numpy as np
 import pytest
 import torch
 
-from tests.worlds.test_surface import bumpy, plane
+from tests.worlds.test_surface import bumpy, drawn, plane
 from unlit.worlds import bases as rendering
+from unlit.worlds import render
 from unlit.worlds.bases import bases
+from unlit.worlds.builder import Builder, turned
 from unlit.worlds.bump_shade import BOUNCED, past_bumps
 from unlit.worlds.bumps import DIRECTIONS, tangents
-from unlit.worlds.materials import Bump
-from unlit.worlds.scene import scene
+from unlit.worlds.description import Camera, LightKind, Lights
+from unlit.worlds.materials import Bump, Texture
+from unlit.worlds.palette import stacked
+from unlit.worlds.scene import Scene, scene
 from unlit.worlds.surface import surface_at
 
 WAVES = 0.5
@@ -114,3 +118,50 @@ def test_worlds_are_the_same_one_by_one_and_together() -> None:
     for number, world in zip(numbers, together, strict=True):
         alone = next(iter(bases([number], (16, 24), 4)))
         torch.testing.assert_close(alone.basis.irradiance, world.basis.irradiance)
+
+
+SIZE = (48, 48)
+TURNS = (np.eye(3), turned(0.7), turned(2.5, 0.6, 0.4))
+
+
+def sheet(turn: np.ndarray, kind: LightKind = LightKind.SUN) -> Scene:
+    """Waves on a sheet of a meter, turned; the light stands low over its x, at a slope of 0.35."""
+    b = Builder(np.random.default_rng(0))
+    waves = drawn(Texture.PLAIN, 0, bump=int(Bump.WAVES), bump_height=WAVES, bump_scale=0.1)
+    b.quad((0, 0, 0), turn @ [0.5, 0, 0], turn @ [0, 0.5, 0], b.material(waves))
+    towards = torch.tensor(turn @ np.array([1, 0, 0.35]) / math.hypot(1, 0.35)).float()
+    one = torch.zeros(1, 3)
+    lights = Lights(
+        torch.tensor([int(kind)]), 100 * towards[None], -towards[None], one, one, torch.ones(1), torch.full((1,), 0.01),
+        torch.ones(1), torch.ones(1, 2),
+    )  # fmt: skip
+    x, y, z = (turn @ [0.02, 0.01, 1.0]).tolist()
+    camera = Camera((x, y, z), (0.0, 0.0, 0.0), 0.9)
+    return Scene(b.shapes(), lights, camera, stacked(b.materials), ("sun",), (0.3,), "closeup", 1)
+
+
+def left_of_light(s: Scene) -> tuple[torch.Tensor, torch.Tensor]:
+    """Where (3, n) a picture shows the sheet, in the sheet's own space, and what share (n,) of the light is left."""
+    hits = render.primary_hits(s.shapes, s.camera, SIZE)
+    place = rendering._in_meters(s, hits, SIZE)
+    surface = rendering._Surface(place.normal, *surface_at(place, s.materials))
+    left = rendering._among_bumps(s, s, hits, surface, torch.ones(1, 3, *SIZE))[0, 0]
+    return hits.object_position[:, hits.mask[0]], left[hits.mask[0]]
+
+
+@pytest.mark.parametrize("turn", TURNS)
+def test_waves_are_shaded_from_where_the_sun_stands_however_they_are_turned(turn: np.ndarray) -> None:
+    s = sheet(turn)
+    position, left = left_of_light(s)
+    x = 0.5 * position[0].double()
+    steps = torch.linspace(0, 0.1, 200).double()
+    height = 0.015 * (2 * math.pi * ((x[:, None] + steps) / 0.1 + float(s.materials.offset[0, 0]))).sin()
+    hidden = ((height - height[:, :1]) > 0.35 * steps + 1e-9).any(1)
+    assert float(((left < 0.6) == hidden).float().mean()) > 0.8
+
+
+def test_a_panel_shines_around_bumps_and_the_sky_is_lost_where_they_hide_it() -> None:
+    lamp, panel, sky = (left_of_light(sheet(np.eye(3), k))[1] for k in (LightKind.LAMP, LightKind.PANEL, LightKind.SKY))
+    assert float(panel.std()) < 0.8 * float(lamp.std()), "softer"
+    assert 0.6 < float(sky.min()) < 0.95
+    assert float(sky.max()) > 0.97

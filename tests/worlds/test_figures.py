@@ -128,3 +128,17 @@ def test_shading_of_figures_is_about_as_dark_as_of_photographed_ones() -> None:
     assert low < 0.2
     assert 0.3 < middle < 0.7
     assert high > 0.75
+
+
+def test_a_fifth_of_all_paints_is_dark_beside_light_and_most_things_are_rough() -> None:
+    weights = np.array([0.2126, 0.7152, 0.0722])
+    contrasts, rough = [], []
+    for seed in range(300):
+        b = Builder(np.random.default_rng(seed))
+        paint = drawn_paint(b, 1.0)
+        first = b.materials[paint.materials[0]]
+        low, high = np.sort(first.colors[:2] @ weights)
+        contrasts.append(first.texture != Texture.PLAIN and low <= 0.2 and high >= 0.33)
+        rough.append(first.bump != 0)
+    assert 0.15 < np.mean(contrasts) < 0.4
+    assert 0.5 < np.mean(rough) < 0.7

@@ -10,7 +10,15 @@ from unlit.worlds.description import ShapeKind
 from unlit.worlds.hits import Hits
 from unlit.worlds.materials import Bump, Materials, Texture, joined
 from unlit.worlds.noise import cells, fractal, hashed, value_noise
-from unlit.worlds.palette import Material, drawn_color, drawn_material, mean_reflectance, stacked
+from unlit.worlds.palette import (
+    Material,
+    drawn_color,
+    drawn_greens,
+    drawn_leaves,
+    drawn_material,
+    mean_reflectance,
+    stacked,
+)
 from unlit.worlds.pictures import FILES, PicturesError, pictures
 from unlit.worlds.surface import DARKEST, WHITEST, surface_at
 
@@ -145,3 +153,37 @@ def test_vivid_colors_are_made_darker_and_not_whiter() -> None:
         color = drawn_color(draw, lightness=0.85, vivid=1.0)
         assert color.max() <= 0.9 + 1e-9
         assert color.min() < 0.6 * color.max()
+
+
+def test_windows_have_walls_dark_panes_frames_and_curtains_and_level_floors() -> None:
+    for seed in range(30):
+        material = drawn_material(np.random.default_rng(seed), 3.0, (Texture.WINDOWS,))
+        assert material.turn == 0
+        assert material.colors[1] @ [0.2126, 0.7152, 0.0722] < 0.16, "glass"
+    colors = np.array([[0.8, 0.1, 0.1], [0.1, 0.8, 0.1], [0.1, 0.1, 0.8], [0.5, 0.5, 0.1]])
+    material = drawn(Texture.WINDOWS, 0, colors=colors, scale=0.1, params=np.array([0.0, 1.0, 0.0, 0.5]))
+    seen = surface_at(plane(side=120, width=1e-3), stacked([material]))[0]
+    shares = [float((seen - torch.tensor(c).float()).abs().amax(1).lt(1e-4).float().mean()) for c in colors]
+    assert shares[0] > shares[1] > shares[3] > 0.01
+    assert 0.01 < shares[2] < 0.3
+
+
+def test_leaves_are_matt_mostly_rough_and_much_of_one_color() -> None:
+    leaves = [drawn_leaves(np.random.default_rng(seed), 1.0) for seed in range(100)]
+    plants = [drawn_greens(np.random.default_rng(seed)) for seed in range(100)]
+    assert all(leaf.gloss == 0 for leaf in leaves)
+    assert 0.7 < np.mean([leaf.bump == Bump.CROWNS or leaf.bump == Bump.GRAIN for leaf in leaves]) < 0.95
+
+    def differ(palettes: list[np.ndarray]) -> float:
+        return float(np.median([np.abs(np.log(p[0] / p[1])).max() for p in palettes]))
+
+    assert differ([leaf.colors for leaf in leaves]) < 0.7 * differ(plants)
+
+
+def test_foliage_is_not_darker_between_its_leaves() -> None:
+    material = drawn(Texture.FOLIAGE, 0, colors=np.full((4, 3), 0.4), scale=0.1)
+    assert float(surface_at(plane(side=80, width=1e-3), stacked([material]))[0].min()) > 0.6 * 0.4, "but for their ribs"
+
+
+def test_what_is_dark_by_its_own_shade_is_no_print() -> None:
+    assert not {"grass.png", "gravel.png"} & set(FILES)

@@ -1,7 +1,7 @@
 """What surfaces are made of: numbers that say how a texture, its bumps and its wear look.
 
 Shapes: c materials. A texture mixes up to four colors; what its `params` mean is said beside each texture in
-`patterns.py`. Lengths are meters, colors linear reflectance.
+`natural.py` and `made.py`. Lengths are meters, colors linear reflectance.
 """
 
 from __future__ import annotations
