@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import os
 import signal
+import subprocess
 import sys
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -367,3 +368,9 @@ def test_one_fold_of_the_mit_set_improves_on_what_it_has_not_seen(shared_data: P
     trained = scores_of(quadratic_logs_of(network.weights, left_out), left_out)
     untrained = scores_of(quadratic_logs_of(Weights(), left_out), left_out)
     assert sum(trained.values()) < sum(untrained.values())
+
+
+def test_networks_are_used_and_trained_without_scipy() -> None:
+    """It takes a second of every command's time, and a machine for training may not have it."""
+    code = "import sys, unlit.predict.predictor, unlit.train.loop; sys.exit('scipy' in sys.modules)"
+    assert subprocess.run([sys.executable, "-c", code], check=False).returncode == 0

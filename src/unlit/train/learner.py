@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from contextlib import contextmanager
-from typing import cast
+from typing import TYPE_CHECKING, cast
 
 import torch
 from torch import Tensor, nn
@@ -14,9 +14,11 @@ from unlit.config import Config, ModelSettings
 from unlit.model.compact import CompactNet
 from unlit.model.decomposition import Decomposition
 from unlit.model.unet import UNet
-from unlit.quadratic.network import QuadraticNet
 from unlit.train.checkpoint import Checkpoint
 from unlit.train.schedule import learning_rate
+
+if TYPE_CHECKING:
+    from unlit.quadratic.network import QuadraticNet
 
 
 class Learner:
@@ -154,6 +156,8 @@ def _seen(frames: Tensor) -> Tensor:
 def network_of(settings: ModelSettings) -> UNet | CompactNet | QuadraticNet:
     """Return an untrained network."""
     if settings.network == "quadratic":
+        from unlit.quadratic.network import QuadraticNet  # it needs SciPy, a second of every command's time
+
         return QuadraticNet()
     if settings.network == "compact":
         return CompactNet(

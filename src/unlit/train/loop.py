@@ -12,7 +12,7 @@ import sys
 from collections.abc import Mapping
 from contextlib import ExitStack, closing, nullcontext
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import torch
 from torch import Tensor
@@ -45,11 +45,13 @@ from unlit.train.journal import Journal, NullJournal
 from unlit.train.learner import Learner
 from unlit.train.objective import TERMS, objective
 from unlit.train.passing import Passing
-from unlit.train.quadratic import QuadraticRun
 from unlit.train.result import Result, TrainingError
 from unlit.train.solving import Solver
 from unlit.train.starting import starting_weights
 from unlit.train.weights import file_of
+
+if TYPE_CHECKING:
+    from unlit.train.quadratic import QuadraticRun
 
 SMOOTHING = 0.99
 """Of the running mean of the energy, which says which checkpoint is best where there is no validation set."""
@@ -80,12 +82,19 @@ def fit(
         if team.is_first:
             stack.enter_context(held(run, "the run's folder", "training"))
         check_folder(run, config, resume=resume)
-        kind = QuadraticRun if config.model.network == "quadratic" else Run
+        kind = _quadratic_run() if config.model.network == "quadratic" else Run
         made = kind(config, dataset, run, team, quiet=quiet, solved=solved, start=start)
         team.wait()  # all have looked at the folder before anything is written to it
         if team.is_first:
             replace_durably(run / "config.json", config_to_json(config).encode())
         return made.train()
+
+
+def _quadratic_run() -> type[QuadraticRun]:
+    """Return it; it needs SciPy, which machines that train networks may not have."""
+    from unlit.train.quadratic import QuadraticRun
+
+    return QuadraticRun
 
 
 class Run:
