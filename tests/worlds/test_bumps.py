@@ -14,7 +14,7 @@ from unlit.worlds import render
 from unlit.worlds.bases import bases
 from unlit.worlds.builder import Builder, turned
 from unlit.worlds.bump_shade import BOUNCED, past_bumps
-from unlit.worlds.bumps import DIRECTIONS, tangents
+from unlit.worlds.bumps import DIRECTIONS, _crowns, tangents
 from unlit.worlds.description import Camera, LightKind, Lights
 from unlit.worlds.materials import Bump, Texture
 from unlit.worlds.palette import stacked
@@ -118,6 +118,23 @@ def test_worlds_are_the_same_one_by_one_and_together() -> None:
     for number, world in zip(numbers, together, strict=True):
         alone = next(iter(bases([number], (16, 24), 4)))
         torch.testing.assert_close(alone.basis.irradiance, world.basis.irradiance)
+
+
+def test_bumps_much_finer_than_a_pixel_hide_hardly_anything() -> None:
+    fine, coarse = (surface_at(plane(side=60, width=w), bumpy(Bump.CROWNS, 1.0))[2] for w in (1e-4, 2.0))
+    assert float(coarse.mean()) < 0.2 * float(fine.mean())
+
+
+def test_crowns_are_high_and_low_with_small_ones_on_them() -> None:
+    uv = torch.stack(torch.meshgrid(torch.arange(0, 12, 0.05), torch.arange(0, 12, 0.05), indexing="ij"), -1)
+    height = _crowns(uv.reshape(-1, 2), torch.full((uv[..., 0].numel(),), 5)).reshape(uv.shape[:2])
+    blocks = height.reshape(12, 20, 12, 20).amax((1, 3))
+    assert float(blocks.min()) < 0.75
+    assert float(blocks.max()) > 1.1
+    inner = height[1:-1, 1:-1]
+    around = [height[1 + y : 239 + y, 1 + x : 239 + x] for y in (-1, 0, 1) for x in (-1, 0, 1) if (y, x) != (0, 0)]
+    peaks = torch.stack([inner > other for other in around]).all(0)
+    assert int(peaks.sum()) > 2 * 12 * 12, "more than one a cell"
 
 
 SIZE = (48, 48)

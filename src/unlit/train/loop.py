@@ -8,7 +8,6 @@ so a run that was stopped anywhere goes on with exactly the losses that it would
 from __future__ import annotations
 
 import math
-import sys
 from collections.abc import Mapping
 from contextlib import ExitStack, closing, nullcontext
 from pathlib import Path
@@ -43,11 +42,13 @@ from unlit.train.folder import check_folder
 from unlit.train.interruption import asked_to_stop, repeatable
 from unlit.train.journal import Journal, NullJournal
 from unlit.train.learner import Learner
+from unlit.train.messages import Messages
 from unlit.train.objective import TERMS, objective
 from unlit.train.passing import Passing
 from unlit.train.result import Result, TrainingError
+from unlit.train.schedule import is_due
 from unlit.train.solving import Solver
-from unlit.train.starting import starting_weights
+from unlit.train.starting import card_of, starting_weights
 from unlit.train.weights import file_of
 
 if TYPE_CHECKING:
@@ -115,8 +116,8 @@ class Run:
         self.fingerprint, self.quiet = dataset.fingerprint, quiet
         train = config.train
         self.learner = Learner(config, self.device)
-        self.journal: Journal | None = None
-        self.early: list[str] = []
+        self.messages = Messages(shown=team.is_first and not quiet)
+        self._say = self.messages.say
         self.has_start = start is not None and not any((run / "checkpoints").glob("step-*"))
         if start is not None and self.has_start:
             self.begin_with(Path(start))  # before the data are read or rendered, which takes long
@@ -149,15 +150,6 @@ class Run:
             say=self._say,
             prepare=self.solver.solve if config.solved.weight > 0 and augmented else None,
         )
-
-    def _say(self, text: str) -> None:
-        """Show a message at once, also before there is a journal to keep it in."""
-        if self.journal is not None:
-            self.journal.say(text)
-            return
-        self.early.append(text)
-        if self.team.is_first and not self.quiet:
-            print(text, file=sys.stderr, flush=True)
 
     def _check_truth(self, place: str) -> None:
         """Refuse to learn from truth where none is known; say how much there is."""
@@ -215,7 +207,7 @@ class Run:
             checkpoint = self._save(journal)
             journal.note(f"{'done' if self.step == self.steps else 'stopped'} at step {self.step} of {self.steps}")
             if self.step == self.steps and team.is_first:
-                save_weights(self.run / "weights.safetensors", learner.weights, self._card())
+                save_weights(self.run / "weights.safetensors", learner.weights, card_of(config, self.step))
             team.wait()
             skipped = int(self.skipped_steps.item())
             return Result(self.step, self.steps, checkpoint, skipped, len(self.loader.skipped))
@@ -241,9 +233,9 @@ class Run:
             stopping = False  # processes leave together, so only where they meet
         if example is not None and journal.sheet_is_due(self.step):
             self._sheet(journal, example)
-        if self.validation is not None and (is_end or _is_due(self.step, config.validate_every)):
+        if self.validation is not None and (is_end or is_due(self.step, config.validate_every)):
             self._validate(journal)
-        if _is_due(self.step, config.checkpoint_every) and not is_end and not stopping:
+        if is_due(self.step, config.checkpoint_every) and not is_end and not stopping:
             self._save(journal)
         return stopping and not is_end
 
@@ -361,21 +353,14 @@ class Run:
         self.sums = torch.tensor([_number(value) for value in state["sums"]], device=self.device)
         self.summed = state["summed"]
 
-    def _card(self) -> dict[str, str]:
-        """Return what a file of weights says of itself."""
-        return {"format": "unlit", "config": config_to_json(self.config), "step": str(self.step)}
-
     def _journal(self) -> Journal:
         if not self.team.is_first:
             return NullJournal()
         journal = Journal(self.run, steps=self.steps, quiet=self.quiet, sheet_every=self.config.journal.sheet_every)
         journal.resume_at(self.step)
-        for text in self.early:
-            journal.note(text)
         where = "on the device" if self.loader.on_device else "streaming from disk"
         count = f"{len(self.loader.names)} sequences {where}, {len(self.loader.skipped)} skipped"
-        journal.say(f"{self.config.recipe}: {count}; step {self.step} of {self.steps} on {self.device}")
-        self.journal = journal
+        self.messages.open(journal, f"{self.config.recipe}: {count}; step {self.step} of {self.steps} on {self.device}")
         return journal
 
 
@@ -386,7 +371,3 @@ def _plain(value: float) -> float | None:
 
 def _number(value: float | None, missing: float = math.nan) -> float:
     return missing if value is None else value
-
-
-def _is_due(step: int, every: int) -> bool:
-    return every > 0 and step % every == 0

@@ -8,7 +8,6 @@ optimizer: so a run that was stopped goes on exactly.
 from __future__ import annotations
 
 import math
-import sys
 from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
@@ -16,7 +15,7 @@ from typing import Any
 import torch
 from torch import Tensor, nn
 
-from unlit.config import Config, ConfigError, config_to_json
+from unlit.config import Config, ConfigError
 from unlit.data.dataset import Dataset, Item, Skipped
 from unlit.data.sequence import SequenceError
 from unlit.quadratic.learning import Sample, departure, loss_of
@@ -34,10 +33,11 @@ from unlit.train.checkpoint import (
 from unlit.train.distributed import Team
 from unlit.train.interruption import asked_to_stop
 from unlit.train.journal import Journal
+from unlit.train.messages import Messages
 from unlit.train.quadratic_samples import Targets, usable_item
 from unlit.train.result import Result, TrainingError
-from unlit.train.schedule import learning_rate
-from unlit.train.starting import starting_weights
+from unlit.train.schedule import is_due, learning_rate
+from unlit.train.starting import card_of, starting_weights
 from unlit.train.weights import file_of
 
 
@@ -61,8 +61,8 @@ class QuadraticRun:
             )
         self.config, self.run, self.quiet, self.device = config, run, quiet, team.device
         self.fingerprint = dataset.fingerprint
-        self.journal: Journal | None = None
-        self.early: list[str] = []
+        self.messages = Messages(shown=not quiet)
+        self._say = self.messages.say
         self.skipped: list[Skipped] = []
         self.network, self.first = QuadraticNet(), Weights()
         self.optimizer = torch.optim.Adam(
@@ -85,12 +85,14 @@ class QuadraticRun:
             samples = self._samples(stop) if self.step < self.steps else []
             while self.step < self.steps and not stop:
                 self._take_step(journal, samples)
-                if _is_due(self.step, self.config.journal.checkpoint_every) and self.step < self.steps:
+                if is_due(self.step, self.config.journal.checkpoint_every) and self.step < self.steps:
                     self._save(journal)
             checkpoint = self._save(journal)
             journal.note(f"{'done' if self.step == self.steps else 'stopped'} at step {self.step} of {self.steps}")
             if self.step == self.steps:
-                save_weights(self.run / "weights.safetensors", self.network.state_dict(), self._card())
+                save_weights(
+                    self.run / "weights.safetensors", self.network.state_dict(), card_of(self.config, self.step)
+                )
             return Result(self.step, self.steps, checkpoint, self.skipped_steps, len(self.skipped))
 
     def _take_step(self, journal: Journal, samples: list[Sample]) -> None:
@@ -194,11 +196,8 @@ class QuadraticRun:
     def _begin(self, journal: Journal) -> None:
         """Open the journal with what was said before there was one."""
         journal.resume_at(self.step)
-        for text in self.early:
-            journal.note(text)
         count = f"{len(self.items)} sequences, {len(self.skipped)} skipped"
-        journal.say(f"{self.config.recipe}: {count}; step {self.step} of {self.steps}")
-        self.journal = journal
+        self.messages.open(journal, f"{self.config.recipe}: {count}; step {self.step} of {self.steps}")
         if self.has_start:
             self._save(journal)  # a run that is killed early must not be resumed without its start
 
@@ -211,20 +210,3 @@ class QuadraticRun:
     def _skip(self, skipped: Skipped) -> None:
         self.skipped.append(skipped)
         self._say(f"skipped {skipped.name}: {skipped.reason}")
-
-    def _say(self, text: str) -> None:
-        """Show a message at once, also before there is a journal to keep it in."""
-        if self.journal is not None:
-            self.journal.say(text)
-            return
-        self.early.append(text)
-        if not self.quiet:
-            print(text, file=sys.stderr, flush=True)
-
-    def _card(self) -> dict[str, str]:
-        """Return what a file of weights says of itself."""
-        return {"format": "unlit", "config": config_to_json(self.config), "step": str(self.step)}
-
-
-def _is_due(step: int, every: int) -> bool:
-    return every > 0 and step % every == 0

@@ -45,3 +45,8 @@ def _check(step: int, base: float, steps: int, halve_at: tuple[float, ...], warm
         raise ValueError(f"halve_at must be fractions between 0 and 1, not {halve_at}")
     if final not in get_args(Final):
         raise ValueError(f"final must be one of {', '.join(get_args(Final))}, not {final!r}")
+
+
+def is_due(step: int, every: int) -> bool:
+    """Return whether something that is done every so many steps, 0 for never, is due after `step` of them."""
+    return every > 0 and step % every == 0

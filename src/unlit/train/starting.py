@@ -9,7 +9,7 @@ from pathlib import Path
 import torch
 from torch import Tensor
 
-from unlit.config import Config, ConfigError, config_from_json
+from unlit.config import Config, ConfigError, config_from_json, config_to_json
 from unlit.train.weights import CheckpointError, fitted, load_weights
 
 
@@ -22,6 +22,11 @@ def starting_weights(
         return fitted(path, found, expected)
     except CheckpointError as error:
         raise _other_model(path, card, config) or error from None
+
+
+def card_of(config: Config, step: int) -> dict[str, str]:
+    """Return what a file of weights says of itself."""
+    return {"format": "unlit", "config": config_to_json(config), "step": str(step)}
 
 
 def _other_model(path: Path, card: Mapping[str, str], config: Config) -> CheckpointError | None:

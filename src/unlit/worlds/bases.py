@@ -168,10 +168,16 @@ def _world(home: Scene, s: Scene, hits: render.Hits, surface: _Surface, samples:
     return World(home, basis, highlight, avg_pool2d((mask | sky).float()[None], FINER)[0] == 1)
 
 
+def _axes(s: Scene) -> Tensor:
+    """Return the directions (n, 3, 3), as columns of length one, in which shapes have their x, y and z."""
+    matrix = s.shapes.to_world[:, :, :3]
+    length: Tensor = matrix.norm(dim=1, keepdim=True)
+    return matrix / length
+
+
 def _to_world(s: Scene, shape: Tensor, normals: Tensor, geometric: Tensor) -> Tensor:
     """Return normals (3, h, w) of the shapes' own spaces in the world's, on the side that is looked at."""
-    rotation = s.shapes.to_world[:, :, :3] / s.shapes.to_world[:, :, :3].norm(dim=1, keepdim=True)
-    turned = torch.einsum("hwij,jhw->ihw", rotation[shape], normals)
+    turned = torch.einsum("hwij,jhw->ihw", _axes(s)[shape], normals)
     turned = turned * torch.where((turned * geometric).sum(0) < 0, -1.0, 1.0)
     length: Tensor = turned.norm(dim=0, keepdim=True)
     return turned / length.clamp_min(1e-12)
@@ -184,9 +190,8 @@ def _among_bumps(home: Scene, s: Scene, hits: render.Hits, surface: _Surface, li
     if not len(rough):
         return light
     pixel, horizon = where[rough], surface.horizon[rough]
-    rotation = s.shapes.to_world[:, :, :3] / s.shapes.to_world[:, :, :3].norm(dim=1, keepdim=True)
     frame = torch.stack([*tangents(surface.normal[rough]), surface.normal[rough]], 1)
-    frame = torch.einsum("nij,nfj->nfi", rotation[hits.shape.flatten()[pixel].long()], frame)
+    frame = torch.einsum("nij,nfj->nfi", _axes(s)[hits.shape.flatten()[pixel].long()], frame)
     flat = light.flatten(2).clone()
     for k in range(len(light)):
         towards = _towards(home.lights, k, hits.position)
