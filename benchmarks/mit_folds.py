@@ -64,6 +64,7 @@ class Job:
     fold: int
     data: Path
     device: str
+    threads: int = 1
     solved: Path | None = None
     """Reflectances that the recipe's energy gives the sequences; None where it trains on the energy itself."""
 
@@ -75,7 +76,7 @@ def fold_names(names: Iterable[str], fold: int) -> list[str]:
 
 def trained_and_scored(job: Job) -> dict[str, Any]:
     """Train one network and score it on the objects it did not see."""
-    torch.set_num_threads(1)
+    torch.set_num_threads(job.threads)
     objects, device = load_objects(job.data), torch.device(job.device)
     left_out = fold_names(objects, job.fold)
     seen = {name: item for name, item in objects.items() if name not in left_out}
@@ -126,7 +127,7 @@ def together(results: list[dict[str, Any]], objects: Mapping[str, Object]) -> li
 
 def solve(job: Job) -> None:
     """Minimise a recipe's energy for every object, once for all its trainings; for the quadratic, find its targets."""
-    torch.set_num_threads(1)
+    torch.set_num_threads(job.threads)
     assert job.solved is not None
     write = write_targets if job.config.model.network == "quadratic" else write_solved
     write(load_objects(job.data), job.config, job.solved, torch.device(job.device))
@@ -197,6 +198,7 @@ def main(
     device: str = "cpu",
     seeds: int = 1,
     processes: int = 1,
+    threads: int = 1,
     recipes: tuple[str, ...] = ("mit",),
     set_: Annotated[tuple[str, ...], tyro.conf.arg(name="set")] = (),
     pack: Path | None = None,
@@ -209,6 +211,7 @@ def main(
         device: To train on.
         seeds: How many networks for each fold; their mean is scored too. The quadratic of `mit` needs one.
         processes: Trainings at a time on the device.
+        threads: Of each of them, on the CPU.
         recipes: `mit`, `mit-network`; ablations of the latter's energy by name; `energy`, trained on the energy itself.
         set_: Fields to change, such as train.steps=100.
         pack: Write the pictures into this file instead of training.
@@ -221,7 +224,7 @@ def main(
         for name in recipes:
             config = changed(ablated(name), list(set_))
             solved = Path(folder) / f"{name}.npz" if config.solved.weight else None
-            jobs.append(Job(name, config, 0, data, device, solved))
+            jobs.append(Job(name, config, 0, data, device, threads, solved))
         start = time.perf_counter()
         all_of(solve, [job for job in jobs if job.solved], processes)
         print(f"solved in {time.perf_counter() - start:.0f} s", file=sys.stderr)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 import json
 import os
 import signal
@@ -79,11 +80,10 @@ def test_a_run_leaves_its_config_metrics_checkpoints_reflectances_and_weights(wh
 def stopped_in(monkeypatch: pytest.MonkeyPatch, name: str, calls: int, act: Any) -> None:
     """Let something happen to a run during one of its calls of a function."""
     module = quadratic if name == "loss_of" else quadratic_samples
-    function, count = getattr(module, name), [0]
+    function, number = getattr(module, name), itertools.count(1)  # pictures are learned from by several threads
 
     def called(*arguments: Any) -> Any:
-        count[0] += 1
-        if count[0] == calls:
+        if next(number) == calls:
             act()
         return function(*arguments)
 
@@ -137,6 +137,18 @@ def test_a_run_that_died_goes_on_from_its_checkpoint_and_does_not_solve_again(
     assert "2 sequences, 0 skipped; step 2 of 5" in said
     assert same_weights(run, whole)
     assert metrics(run) == metrics(whole)
+
+
+def test_one_thread_and_several_learn_exactly_the_same(tmp_path: Path) -> None:
+    threads = torch.get_num_threads()
+    try:
+        for count in (1, 3):
+            torch.set_num_threads(count)
+            fit(short(), objects(), tmp_path / str(count), device="cpu", quiet=True)
+    finally:
+        torch.set_num_threads(threads)
+    assert same_weights(tmp_path / "1", tmp_path / "3")
+    assert metrics(tmp_path / "1") == metrics(tmp_path / "3")
 
 
 def test_what_was_solved_before_the_power_went_is_kept(
@@ -236,11 +248,10 @@ def test_steps_whose_gradient_is_no_number_are_skipped_and_many_end_the_run(
     whole: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     known = load_weights(whole / "solved.safetensors")[0]
-    real, count = loss_of, [0]
+    real, number = loss_of, itertools.count()
 
     def at_times(*arguments: Any) -> torch.Tensor:
-        count[0] += 1
-        return real(*arguments) * (float("nan") if count[0] == 1 else 1.0)
+        return real(*arguments) * (1.0 if next(number) else float("nan"))
 
     def never(*arguments: Any) -> torch.Tensor:
         return real(*arguments) * float("nan")

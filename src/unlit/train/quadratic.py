@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Mapping
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from typing import Any
 
@@ -103,11 +104,7 @@ class QuadraticRun:
         )  # fmt: skip
         self.optimizer.param_groups[0]["lr"] = rate
         self.optimizer.zero_grad()
-        pictures = 0.0
-        for sample in samples:
-            loss = loss_of(sample, self.network.weights) / len(samples)
-            loss.backward()
-            pictures += loss.item()
+        pictures = self._learn(samples)
         away = train.weight_decay * departure(self.network.weights, self.first)
         away.backward()
         norm = nn.utils.clip_grad_norm_(self.network.parameters(), train.clip or math.inf)
@@ -128,6 +125,25 @@ class QuadraticRun:
                 f"{self.bad_in_a_row} steps in a row had a gradient that is no number, the last before step "
                 f"{self.step}; begin anew with a lower train.learning_rate, or look for broken frames"
             )
+
+    def _learn(self, samples: list[Sample]) -> float:
+        """Return the mean loss, with its gradient in the weights.
+
+        Samples are solved by as many threads as torch has; added up in their order, so that the sum is always the same.
+        """
+        weights = list(self.network.parameters())
+
+        def learned(sample: Sample) -> tuple[float, tuple[Tensor, ...]]:
+            loss = loss_of(sample, self.network.weights) / len(samples)
+            return loss.item(), torch.autograd.grad(loss, weights)
+
+        total = 0.0
+        with ThreadPoolExecutor(torch.get_num_threads()) as pool:
+            for loss, gradients in pool.map(learned, samples):
+                total += loss
+                for weight, gradient in zip(weights, gradients, strict=True):
+                    weight.grad = gradient if weight.grad is None else weight.grad + gradient
+        return total
 
     def _usable(self, dataset: Dataset) -> list[Item]:
         """Return the sequences that can be learned from; name those that are left out."""
