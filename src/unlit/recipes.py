@@ -142,7 +142,14 @@ def default() -> Config:
         recipe="default",
         data=DataSettings(window=256, frames=2, memory_gb=100, half=True),
         augment=AugmentSettings(
-            rotation=8.0, zoom=(0.7, 1.5), mixtures=0.65, light_color=0.35, camera=0.7, exposure=1.2, contrast=0.1
+            rotation=8.0,
+            zoom=(0.7, 1.5),
+            mixtures=0.65,
+            days=0.6,
+            light_color=0.35,
+            camera=0.7,
+            exposure=1.2,
+            contrast=0.1,
         ),
         model=ModelSettings(network="compact", cue=True, deep=True, attention=True),
         energy=EnergySettings(reconstruction=0.0, consistency=0.3, reflectance=0.0, shading=0.0, scale=0.0),

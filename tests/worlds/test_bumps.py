@@ -8,17 +8,15 @@ import numpy as np
 import pytest
 import torch
 
-from tests.worlds.test_surface import bumpy, drawn, plane
+from tests.worlds.test_surface import bumpy, plane
 from unlit.worlds import bases as rendering
-from unlit.worlds import render
+from unlit.worlds import bumps
 from unlit.worlds.bases import bases
-from unlit.worlds.builder import Builder, turned
 from unlit.worlds.bump_shade import BOUNCED, past_bumps
-from unlit.worlds.bumps import DIRECTIONS, _crowns, tangents
-from unlit.worlds.description import Camera, LightKind, Lights
-from unlit.worlds.materials import Bump, Texture
-from unlit.worlds.palette import stacked
-from unlit.worlds.scene import Scene, scene
+from unlit.worlds.bumps import DIRECTIONS, _crowns, bumped, tangents
+from unlit.worlds.hits import Hits
+from unlit.worlds.materials import Bump, Materials, joined
+from unlit.worlds.scene import scene
 from unlit.worlds.surface import surface_at
 
 WAVES = 0.5
@@ -53,6 +51,21 @@ def test_a_smooth_surface_loses_no_light() -> None:
     assert float(past_bumps(torch.zeros(1, DIRECTIONS), None, 0.1)) == 1
 
 
+@pytest.mark.parametrize("soft", [0.12, 0.5])
+@pytest.mark.parametrize("rise", [1e-6, 1e-4, 1e-2])
+def test_what_hardly_rises_loses_hardly_any_light_of_what_stands_low_and_wide(rise: float, soft: float) -> None:
+    low = torch.tensor([[0.99], [0.0], [0.1]])
+    assert float(past_bumps(torch.full((1, DIRECTIONS), rise), low, soft)) == pytest.approx(1, abs=rise**2 + 1e-6)
+
+
+def test_the_higher_bumps_rise_the_less_light_they_leave() -> None:
+    rises = torch.linspace(0, 2, 300)[:, None].expand(300, DIRECTIONS)
+    for soft in (0.12, 0.5):
+        share = past_bumps(rises, torch.tensor([[0.8], [0.0], [0.6]]).expand(3, 300), soft)
+        assert bool((share.diff() <= 1e-6).all())
+        assert float(share[-1]) == pytest.approx(BOUNCED)
+
+
 @pytest.mark.parametrize("number", range(DIRECTIONS))
 def test_a_light_is_lost_behind_what_rises_in_its_direction_and_only_there(number: int) -> None:
     horizon = torch.zeros(1, DIRECTIONS)
@@ -85,7 +98,7 @@ def test_where_a_light_stands_below_the_surface_only_what_has_bounced_is_dimmed(
 def test_bumps_of_a_scene_take_light_and_never_give_any(monkeypatch: pytest.MonkeyPatch) -> None:
     size = (24, 36)
     rough = next(iter(rendering._rendered([scene(7, "garden")], size, 8)))
-    monkeypatch.setattr(rendering, "_among_bumps", lambda home, s, hits, surface, light: light)
+    monkeypatch.setattr(rendering, "shares_past_bumps", lambda home, *_: torch.ones(len(home.lights.kind), 1, 1))
     smooth = next(iter(rendering._rendered([scene(7, "garden")], size, 8)))
     assert torch.equal(rough.basis.reflectance, smooth.basis.reflectance)
     ratio = (rough.basis.irradiance / smooth.basis.irradiance.clamp_min(1e-9))[:, :, smooth.basis.mask[0]]
@@ -125,6 +138,43 @@ def test_bumps_much_finer_than_a_pixel_hide_hardly_anything() -> None:
     assert float(coarse.mean()) < 0.2 * float(fine.mean())
 
 
+def asked_one_by_one(hits: Hits, m: Materials, kind: Bump) -> tuple[torch.Tensor, torch.Tensor]:
+    """Normals and horizons of hits with bumps of one kind, every height asked for alone."""
+
+    def height(position: torch.Tensor) -> torch.Tensor:
+        return bumps._FIELDS[kind](hits, position, m) * m.bump_height * m.bump_scale
+
+    first, second = tangents(hits.normal)
+    here, step = height(hits.position), hits.width[:, None]
+    slope = torch.stack([(height(hits.position + step * t) - here) / hits.width for t in (first, second)], 1)
+    slope = slope * (1.2 / slope.norm(dim=1, keepdim=True).clamp_min(1.2))
+    turned = hits.normal - slope[:, :1] * first - slope[:, 1:] * second
+    horizon = torch.zeros(len(here), DIRECTIONS)
+    for k in range(DIRECTIONS):
+        towards = math.cos(math.pi * k / 3) * first + math.sin(math.pi * k / 3) * second
+        for share in (0.15, 0.45):
+            away = torch.maximum(share * m.bump_scale, hits.width)
+            rise = (height(hits.position + away[:, None] * towards) - here) / away
+            horizon[:, k] = torch.maximum(horizon[:, k], rise)
+    return turned / turned.norm(dim=1, keepdim=True), horizon
+
+
+def test_kinds_of_bumps_together_are_what_each_is_one_by_one(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(bumps, "_TOGETHER", {"cpu": 100})
+    kinds = [kind for kind in Bump if kind != Bump.NONE]
+    table, hits = joined([bumpy(kind) for kind in Bump]), plane(side=40, width=0.004)
+    m = Materials(*(values[torch.arange(1600) % len(Bump)] for values in vars(table).values()))
+    normal, horizon = bumped(hits, m)
+    assert torch.equal(normal[m.bump == int(Bump.NONE)], hits.normal[m.bump == int(Bump.NONE)])
+    for kind in kinds:
+        rows = m.bump == int(kind)
+        few, some = Hits(*(v[rows] for v in vars(hits).values())), Materials(*(v[rows] for v in vars(m).values()))
+        slow = asked_one_by_one(few, some, kind)
+        torch.testing.assert_close(normal[rows], slow[0], rtol=0, atol=1e-6)
+        torch.testing.assert_close(horizon[rows], slow[1], rtol=0, atol=1e-6)
+        assert float(horizon[rows].max()) > 0.01
+
+
 def test_crowns_are_high_and_low_with_small_ones_on_them() -> None:
     uv = torch.stack(torch.meshgrid(torch.arange(0, 12, 0.05), torch.arange(0, 12, 0.05), indexing="ij"), -1)
     height = _crowns(uv.reshape(-1, 2), torch.full((uv[..., 0].numel(),), 5)).reshape(uv.shape[:2])
@@ -135,50 +185,3 @@ def test_crowns_are_high_and_low_with_small_ones_on_them() -> None:
     around = [height[1 + y : 239 + y, 1 + x : 239 + x] for y in (-1, 0, 1) for x in (-1, 0, 1) if (y, x) != (0, 0)]
     peaks = torch.stack([inner > other for other in around]).all(0)
     assert int(peaks.sum()) > 2 * 12 * 12, "more than one a cell"
-
-
-SIZE = (48, 48)
-TURNS = (np.eye(3), turned(0.7), turned(2.5, 0.6, 0.4))
-
-
-def sheet(turn: np.ndarray, kind: LightKind = LightKind.SUN) -> Scene:
-    """Waves on a sheet of a meter, turned; the light stands low over its x, at a slope of 0.35."""
-    b = Builder(np.random.default_rng(0))
-    waves = drawn(Texture.PLAIN, 0, bump=int(Bump.WAVES), bump_height=WAVES, bump_scale=0.1)
-    b.quad((0, 0, 0), turn @ [0.5, 0, 0], turn @ [0, 0.5, 0], b.material(waves))
-    towards = torch.tensor(turn @ np.array([1, 0, 0.35]) / math.hypot(1, 0.35)).float()
-    one = torch.zeros(1, 3)
-    lights = Lights(
-        torch.tensor([int(kind)]), 100 * towards[None], -towards[None], one, one, torch.ones(1), torch.full((1,), 0.01),
-        torch.ones(1), torch.ones(1, 2),
-    )  # fmt: skip
-    x, y, z = (turn @ [0.02, 0.01, 1.0]).tolist()
-    camera = Camera((x, y, z), (0.0, 0.0, 0.0), 0.9)
-    return Scene(b.shapes(), lights, camera, stacked(b.materials), ("sun",), (0.3,), "closeup", 1)
-
-
-def left_of_light(s: Scene) -> tuple[torch.Tensor, torch.Tensor]:
-    """Where (3, n) a picture shows the sheet, in the sheet's own space, and what share (n,) of the light is left."""
-    hits = render.primary_hits(s.shapes, s.camera, SIZE)
-    place = rendering._in_meters(s, hits, SIZE)
-    surface = rendering._Surface(place.normal, *surface_at(place, s.materials))
-    left = rendering._among_bumps(s, s, hits, surface, torch.ones(1, 3, *SIZE))[0, 0]
-    return hits.object_position[:, hits.mask[0]], left[hits.mask[0]]
-
-
-@pytest.mark.parametrize("turn", TURNS)
-def test_waves_are_shaded_from_where_the_sun_stands_however_they_are_turned(turn: np.ndarray) -> None:
-    s = sheet(turn)
-    position, left = left_of_light(s)
-    x = 0.5 * position[0].double()
-    steps = torch.linspace(0, 0.1, 200).double()
-    height = 0.015 * (2 * math.pi * ((x[:, None] + steps) / 0.1 + float(s.materials.offset[0, 0]))).sin()
-    hidden = ((height - height[:, :1]) > 0.35 * steps + 1e-9).any(1)
-    assert float(((left < 0.6) == hidden).float().mean()) > 0.8
-
-
-def test_a_panel_shines_around_bumps_and_the_sky_is_lost_where_they_hide_it() -> None:
-    lamp, panel, sky = (left_of_light(sheet(np.eye(3), k))[1] for k in (LightKind.LAMP, LightKind.PANEL, LightKind.SKY))
-    assert float(panel.std()) < 0.8 * float(lamp.std()), "softer"
-    assert 0.6 < float(sky.min()) < 0.95
-    assert float(sky.max()) > 0.97

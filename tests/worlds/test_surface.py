@@ -7,10 +7,12 @@ import pytest
 import torch
 
 from unlit.worlds.description import ShapeKind
-from unlit.worlds.hits import Hits
+from unlit.worlds.hits import Hits, pattern_places
 from unlit.worlds.materials import Bump, Materials, Texture, joined
 from unlit.worlds.noise import cells, fractal, hashed, value_noise
 from unlit.worlds.palette import (
+    _MEAN_SHARES,
+    _PICTURE_MEAN,
     Material,
     drawn_color,
     drawn_greens,
@@ -19,6 +21,7 @@ from unlit.worlds.palette import (
     mean_reflectance,
     stacked,
 )
+from unlit.worlds.patterns import reflectance_at
 from unlit.worlds.pictures import FILES, PicturesError, pictures
 from unlit.worlds.surface import DARKEST, WHITEST, surface_at
 
@@ -110,6 +113,34 @@ def test_the_mean_that_bounces_meet_is_about_that_of_the_texture() -> None:
             errors.append(abs(np.log(mean_reflectance(material).mean() / exact.mean())))
     assert np.median(errors) < 0.25
     assert np.mean(errors) < 0.4
+
+
+def measured_shares(texture: Texture) -> np.ndarray:
+    """How much (4,) a texture has of each of its colors, over many materials and places."""
+    materials, each = [drawn(texture, seed) for seed in range(200)], 150
+    for material in materials:
+        material.params[1] = 0.9 if texture == Texture.PICTURE else material.params[1]  # printed in two colors
+    n = each * len(materials)
+    position = torch.rand(n, 3, generator=torch.Generator().manual_seed(0)) * torch.tensor([4.0, 4.0, 0.0])
+    owner = torch.arange(n) // each
+    kind, one = torch.full((n,), int(ShapeKind.QUAD)), torch.ones(n)
+    hits = Hits(position, torch.tensor([0.0, 0, 1]).expand(n, 3), kind, one, owner, 1e-3 * one, position)
+    means = []
+    for first in (0, 1):
+        for material in materials:
+            material.colors = np.eye(4)[:, first : first + 3]
+        m = Materials(*(values[owner] for values in vars(stacked(materials)).values()))
+        means.append(reflectance_at(pattern_places(hits, m), m.texture).mean(0).numpy())
+    return np.append(means[0], means[1][2])
+
+
+@pytest.mark.parametrize("texture", Texture)
+def test_bounces_meet_as_much_of_each_color_as_the_texture_has(texture: Texture) -> None:
+    np.testing.assert_allclose(_MEAN_SHARES[texture], measured_shares(texture), atol=0.045)
+
+
+def test_bounces_meet_the_mean_of_all_pictures() -> None:
+    np.testing.assert_allclose(_PICTURE_MEAN, pictures()[0].mean((0, 2, 3)), atol=0.02)
 
 
 def test_noise_is_smooth_between_its_grid_and_random_on_it() -> None:

@@ -62,6 +62,9 @@ class AugmentSettings:
     """Sets with one light at a time: the share of frames that are mixtures of lights instead of single ones."""
     most_lights: int = 10
     """A mixture is of 2 to so many lights, few and many alike."""
+    days: float = 0.0
+    """Mixtures, where frames' names end in `-sun` and `-sky`: the share of sequences whose frames are days, one sun or
+    none under the sky, with the colors of both."""
     light_color: float = 0.0
     """Mixtures: the share of sequences whose lamps have colors, warm to cool, as a camera's white balance leaves it."""
     camera: float = 0.0
@@ -88,7 +91,7 @@ class AugmentSettings:
     def __post_init__(self) -> None:
         low, high = self.zoom
         _check(1 / 64 <= low <= high <= 64, f"augment.zoom must be from 1/64 to 64, low first, not {self.zoom}")
-        for name in ("mixtures", "light_color", "camera", "hue", "paint", "exchange", "shade"):
+        for name in ("mixtures", "days", "light_color", "camera", "hue", "paint", "exchange", "shade"):
             _check(0 <= getattr(self, name) <= 1, f"augment.{name} must be from 0 to 1, not {getattr(self, name)}")
         most = {"rotation": 180, "crop": 10**6, "exposure": 16, "white_balance": 16, "contrast": 3}
         for name, limit in most.items():

@@ -26,6 +26,7 @@ from unlit.data.augment import (
 )
 from unlit.data.camera import CameraLook, drawn_look
 from unlit.data.dataset import Item
+from unlit.data.daylight import drawn_days, has_day, roles_of
 from unlit.data.illuminant import drawn_colored
 from unlit.data.settings import AugmentSettings, DataSettings
 
@@ -70,11 +71,19 @@ def drawn_visit(
     elif augment.flip or augment.rotation or augment.crop:
         theta = drawn_view(draw, (h, w), augment)
     if item.one_light and augment.mixtures:
-        drawn = drawn_mixtures(draw, k, m, augment)
-        weights = drawn_colored(draw, drawn, augment.light_color) if augment.light_color else drawn[:, :, None]
+        weights = _drawn_weights(item, draw, m, augment)
     elif k != m:
         chosen = np.sort(draw.permutation(k)[:m])
     return Visit(theta, weights, chosen, _drawn_look(draw, m, augment))
+
+
+def _drawn_weights(item: Item, draw: Generator, m: int, augment: AugmentSettings) -> Floats:
+    """Return weights (m, k, 3), or (m, k, 1) for white lights, of a sequence with one light at a time."""
+    roles = roles_of(item.sequence.frame_names)
+    if augment.days and has_day(roles) and draw.random() < augment.days:
+        return drawn_days(draw, roles, m)
+    drawn = drawn_mixtures(draw, len(roles), m, augment)
+    return drawn_colored(draw, drawn, augment.light_color) if augment.light_color else drawn[:, :, None]
 
 
 def _drawn_look(draw: Generator, m: int, settings: AugmentSettings) -> Look:

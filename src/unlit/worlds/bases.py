@@ -16,13 +16,12 @@ from torch import Tensor
 from torch.nn.functional import avg_pool2d
 
 from unlit.worlds import render
-from unlit.worlds.bump_shade import past_bumps
-from unlit.worlds.bumps import tangents
-from unlit.worlds.description import LightBasis, LightKind, Lights, ShapeKind
+from unlit.worlds.description import LightBasis, ShapeKind
 from unlit.worlds.hits import Hits
 from unlit.worlds.materials import joined
 from unlit.worlds.open import OUTDOORS, drawn_skies, hazed, horizon, seen_sky, sky_seen_by
 from unlit.worlds.open import REFLECTANCE as SKY_REFLECTANCE
+from unlit.worlds.relief import Surface, directions_to, shaded_normals, shares_past_bumps
 from unlit.worlds.scene import Scene, scene
 from unlit.worlds.surface import surface_at
 
@@ -32,10 +31,6 @@ GROUP = 8
 
 _VOID = {"sun": 0.25, "sky": 1.0, "window": 2.0}
 """How bright the open is behind a room's windows, for each light: seen, but masked. Other places have a black one."""
-
-
-_SOFT, _WIDE = 0.12, 0.5
-"""How far lamps and panels shine around the edge of a bump, as slopes: panels are wide."""
 
 
 @dataclass(frozen=True)
@@ -54,20 +49,6 @@ class World:
     def frames(self) -> Tensor:
         """Return the pictures (k, 3, h, w) under each light alone, linear and of no stated exposure."""
         return self.basis.reflectance * self.basis.irradiance + self.highlight
-
-
-@dataclass(frozen=True)
-class _Surface:
-    """What is known of the n places that a picture shows, before light."""
-
-    normal: Tensor
-    """(n, 3), without bumps, in the space of the shape; as all directions here."""
-    reflectance: Tensor
-    """(n, 3)."""
-    shaded: Tensor
-    """(n, 3): the normal, with bumps."""
-    horizon: Tensor
-    """(n, a): `src/unlit/worlds/bumps.py`."""
 
 
 def bases(
@@ -106,55 +87,53 @@ def _rendered(
     # The renderer wants shapes and lights on the CPU, and textures where the hits are.
     hits = [render.primary_hits(s.shapes, s.camera, finer, device=torch.device(device)) for s in scenes]
     moved = [s.to(device) for s in scenes]
+    seen = [(hit.shape.flatten() >= 0).nonzero()[:, 0] for hit in hits]
     places, before = [], 0
-    for s, hit in zip(moved, hits, strict=True):
-        place = _in_meters(s, hit, finer)
+    for s, hit, pixel in zip(moved, hits, seen, strict=True):
+        place = _in_meters(s, hit, pixel)
         places.append(replace(place, material=place.material + before))
         before += len(s.materials.texture)
     merged = Hits(*(torch.cat(parts) for parts in zip(*(vars(place).values() for place in places), strict=True)))
     counts = [len(place.width) for place in places]
     parts = (part.split(counts) for part in surface_at(merged, joined([s.materials for s in moved])))
-    surfaces = (_Surface(*surface) for surface in zip((place.normal for place in places), *parts, strict=True))
-    for home, s, hit, surface in zip(scenes, moved, hits, surfaces, strict=True):
-        yield _world(home, s, hit, surface, samples)
+    surfaces = (Surface(*surface) for surface in zip((place.normal for place in places), *parts, strict=True))
+    for home, s, hit, pixel, surface in zip(scenes, moved, hits, seen, surfaces, strict=True):
+        yield _world(home, s, hit, pixel, surface, samples)
 
 
-def _in_meters(s: Scene, hits: render.Hits, size: tuple[int, int]) -> Hits:
-    """Return the hits of a picture as places on their shapes."""
-    where = hits.shape.flatten() >= 0
-    shape = hits.shape.flatten()[where]
+def _in_meters(s: Scene, hits: render.Hits, pixel: Tensor) -> Hits:
+    """Return the pixels (n,) of a picture that show something as places on their shapes."""
+    shape = hits.shape.flatten()[pixel]
     lengths = s.shapes.to_world[:, :, :3].norm(dim=1)
-    normal = hits.object_normal.flatten(1).T[where] / lengths[shape]
-    pixel = 2 * torch.tan(torch.tensor(s.camera.view / 2)).item() / size[0]
+    normal = hits.object_normal.flatten(1).T[pixel] / lengths[shape]
+    width = 2 * torch.tan(torch.tensor(s.camera.view / 2)).item() / hits.shape.shape[0]
     return Hits(
-        position=hits.object_position.flatten(1).T[where] * lengths[shape],
+        position=hits.object_position.flatten(1).T[pixel] * lengths[shape],
         normal=normal / normal.norm(dim=1, keepdim=True).clamp_min(1e-12),
         kind=s.shapes.kind[shape],
         radius=lengths[shape, :2].mean(1) * torch.where(s.shapes.kind[shape] == ShapeKind.CONE, 0.5, 1.0),
         material=s.shapes.material[shape].long(),
-        width=hits.depth.flatten()[where] * pixel,
-        world=hits.position.flatten(1).T[where],
+        width=hits.depth.flatten()[pixel] * width,
+        world=hits.position.flatten(1).T[pixel],
     )
 
 
-def _world(home: Scene, s: Scene, hits: render.Hits, surface: _Surface, samples: int) -> World:
+def _world(home: Scene, s: Scene, hits: render.Hits, pixel: Tensor, surface: Surface, samples: int) -> World:
     """Return a scene (on the CPU, and on the device) whose surfaces are known: light, and means of finer pixels."""
     finer = (hits.shape.shape[0], hits.shape.shape[1])
-    where, shape = hits.shape.flatten() >= 0, hits.shape.clamp_min(0)
-    reflectance = torch.ones(finer[0] * finer[1], 3, device=where.device)
-    reflectance[where] = surface.reflectance
-    reflectance = reflectance.T.reshape(3, *finer)
-    shaded = torch.zeros(finer[0] * finer[1], 3, device=where.device)
-    shaded[where] = surface.shaded
-    shaded = _to_world(s, shape, shaded.T.reshape(3, *finer), hits.normal)
+    reflectance = torch.ones(3, finer[0] * finer[1], device=pixel.device)
+    reflectance[:, pixel] = surface.reflectance.T
+    reflectance = reflectance.reshape(3, *finer)
+    shaded = shaded_normals(s, hits, pixel, surface)
+    # Before the light, for which the device takes long: how many places are rough must be waited for.
+    shares = shares_past_bumps(home, s, hits, pixel, surface)
     light = render.irradiance(
         home.shapes, home.lights, hits.position, hits.normal, shading_normals=shaded, mask=hits.mask,
         samples=max(1, samples // FINER**2), seed=s.seed & 0x7FFFFFFF,
     )  # fmt: skip
-    light = _among_bumps(home, s, hits, surface, light)
-    light, sky = _with_the_open(s, hits, light, reflectance)
+    light, sky = _with_the_open(s, hits, light * shares[:, None], reflectance)
     reflectance = torch.where(sky, SKY_REFLECTANCE, reflectance)
-    gloss = s.materials.gloss[s.shapes.material[shape].long()] * hits.mask
+    gloss = s.materials.gloss[s.shapes.material[hits.shape.clamp_min(0)].long()] * hits.mask
     mask = hits.mask & (gloss == 0)
     coarse = avg_pool2d(reflectance[None], FINER)[0]
     basis = LightBasis(
@@ -164,46 +143,8 @@ def _world(home: Scene, s: Scene, hits: render.Hits, surface: _Surface, samples:
         hits.depth[:, ::FINER, ::FINER],
         avg_pool2d(shaded[None], FINER)[0],
     )
-    highlight = avg_pool2d(_highlights(home, hits, shaded, light, gloss), FINER)
+    highlight = avg_pool2d(_highlights(home, s, hits, shaded, light, gloss), FINER)
     return World(home, basis, highlight, avg_pool2d((mask | sky).float()[None], FINER)[0] == 1)
-
-
-def _axes(s: Scene) -> Tensor:
-    """Return the directions (n, 3, 3), as columns of length one, in which shapes have their x, y and z."""
-    matrix = s.shapes.to_world[:, :, :3]
-    length: Tensor = matrix.norm(dim=1, keepdim=True)
-    return matrix / length
-
-
-def _to_world(s: Scene, shape: Tensor, normals: Tensor, geometric: Tensor) -> Tensor:
-    """Return normals (3, h, w) of the shapes' own spaces in the world's, on the side that is looked at."""
-    turned = torch.einsum("hwij,jhw->ihw", _axes(s)[shape], normals)
-    turned = turned * torch.where((turned * geometric).sum(0) < 0, -1.0, 1.0)
-    length: Tensor = turned.norm(dim=0, keepdim=True)
-    return turned / length.clamp_min(1e-12)
-
-
-def _among_bumps(home: Scene, s: Scene, hits: render.Hits, surface: _Surface, light: Tensor) -> Tensor:
-    """Return `light` (k, 3, h, w) less what bumps keep from each other; the scene on the CPU, and on the device."""
-    where = (hits.shape.flatten() >= 0).nonzero()[:, 0]
-    rough = (surface.horizon.amax(1) > 0).nonzero()[:, 0]
-    if not len(rough):
-        return light
-    pixel, horizon = where[rough], surface.horizon[rough]
-    frame = torch.stack([*tangents(surface.normal[rough]), surface.normal[rough]], 1)
-    frame = torch.einsum("nij,nfj->nfi", _axes(s)[hits.shape.flatten()[pixel].long()], frame)
-    flat = light.flatten(2).clone()
-    for k in range(len(light)):
-        towards = _towards(home.lights, k, hits.position)
-        if towards is None:
-            share = past_bumps(horizon, None, 0.0)
-        else:
-            along = torch.einsum("nfi,in->fn", frame, towards.flatten(1)[:, pixel])
-            # The back of a sheet: bumps are looked at from below, and light comes from there.
-            along[2] = along[2] * torch.where((frame[:, 2] * hits.normal.flatten(1)[:, pixel].T).sum(1) < 0, -1.0, 1.0)
-            share = past_bumps(horizon, along, _WIDE if int(home.lights.kind[k]) == LightKind.PANEL else _SOFT)
-        flat[k][:, pixel] *= share
-    return flat.reshape(light.shape)
 
 
 def _with_the_open(s: Scene, hits: render.Hits, light: Tensor, reflectance: Tensor) -> tuple[Tensor, Tensor]:
@@ -211,7 +152,7 @@ def _with_the_open(s: Scene, hits: render.Hits, light: Tensor, reflectance: Tens
     size = (hits.shape.shape[0], hits.shape.shape[1])
     if s.place not in OUTDOORS:
         shares = [_VOID.get(role, 0.0) if s.place == "room" else 0.0 for role in s.roles]
-        levels = torch.tensor(shares, device=light.device).reshape(-1, 1, 1, 1)
+        levels = torch.tensor(shares).to(light.device, non_blocking=True).reshape(-1, 1, 1, 1)
         return torch.where(hits.mask, light, levels), torch.zeros_like(hits.mask)
     skies, left = drawn_skies(s.roles, s.seed)
     direction, is_sky = sky_seen_by(s.camera, size, hits.mask)
@@ -221,18 +162,18 @@ def _with_the_open(s: Scene, hits: render.Hits, light: Tensor, reflectance: Tens
     return torch.where(hits.mask, light, beyond), is_sky.reshape(1, *size)
 
 
-def _highlights(s: Scene, hits: render.Hits, normal: Tensor, light: Tensor, gloss: Tensor) -> Tensor:
+def _highlights(home: Scene, s: Scene, hits: render.Hits, normal: Tensor, light: Tensor, gloss: Tensor) -> Tensor:
     """Return what shiny surfaces throw back (k, 1, h, w): a lobe about the mirrored direction of each light's middle.
 
     Whether the light gets there is taken from the irradiance. It need not be exact: these pixels are masked.
     """
     result = torch.zeros(len(light), 1, *gloss.shape[-2:], device=light.device)
-    if float(s.materials.gloss.max()) == 0:
+    if float(home.materials.gloss.max()) == 0:
         return result
-    eye = torch.tensor(s.camera.position, device=light.device)[:, None, None] - hits.position
+    eye = torch.tensor(s.camera.position).to(light.device, non_blocking=True)[:, None, None] - hits.position
     eye = eye / eye.norm(dim=0).clamp_min(1e-9)
-    for k in range(len(light)):
-        towards = _towards(s.lights, k, hits.position)
+    for k, kind in enumerate(home.lights.kind.tolist()):
+        towards = directions_to(s.lights, kind, k, hits.position)
         if towards is None:
             continue
         half = towards + eye
@@ -241,15 +182,3 @@ def _highlights(s: Scene, hits: render.Hits, normal: Tensor, light: Tensor, glos
         lobe = (normal * half).sum(0).clamp_min(0) ** (20 + 400 * (gloss[0] * 5 % 1))
         result[k, 0] = gloss[0] * lobe * 8 * light[k].mean(0) / cosine
     return result
-
-
-def _towards(lights: Lights, k: int, position: Tensor) -> Tensor | None:
-    """Return the directions (3, h, w) to the middle of a light, or None for the sky, which has none."""
-    kind = int(lights.kind[k])
-    if kind == LightKind.SKY:
-        return None
-    if kind == LightKind.SUN:
-        return -lights.direction[k].to(position.device)[:, None, None].expand_as(position)
-    towards = lights.position[k].to(position.device)[:, None, None] - position
-    distance: Tensor = towards.norm(dim=0)
-    return towards / distance.clamp_min(1e-9)

@@ -31,10 +31,11 @@ def past_bumps(horizon: Tensor, towards: Tensor | None, soft: float) -> Tensor:
         return BOUNCED + (1 - BOUNCED) * open_share
     x, y, z = towards
     slope = z / (x.square() + y.square()).sqrt().clamp_min(1e-6)
-    seen = smooth_step(slope - _in_direction(horizon, torch.atan2(y, x)), -soft, soft)
+    rise = _in_direction(horizon, torch.atan2(y, x))
+    # What hardly rises has no edge to shine around: there no light is lost, however low it comes.
+    edge = rise.clamp(1e-6, soft)
+    seen = smooth_step(slope - rise, -edge, edge)
     share = open_share + smooth_step(z, 0.0, _GRAZING) * (seen - open_share)
-    # Where nothing rises at all there are no bumps, and no light is lost, however low it comes.
-    share = torch.where(horizon.amax(1) > 0, share, 1.0)
     return BOUNCED + (1 - BOUNCED) * share
 
 

@@ -1,8 +1,8 @@
 """Bumps: shapes too fine to be shapes. They turn normals, and stand in each other's light.
 
-Shapes: n hits, a directions around. The height of the bumps is a function of the place; its slope turns the normal. How
-steeply the bumps around rise above a place, its *horizons*, says which light they keep from it
-(`src/unlit/worlds/bump_shade.py`).
+Shapes: n hits, a directions around, j positions around a hit. The height of the bumps is a function of the place; its
+slope turns the normal. How steeply the bumps around rise above a place, its *horizons*, says which light they keep from
+it (`src/unlit/worlds/bump_shade.py`). Bumps of one kind are asked once, for heights at all positions around their hits.
 """
 
 from __future__ import annotations
@@ -13,7 +13,7 @@ from collections.abc import Callable
 import torch
 from torch import Tensor
 
-from unlit.worlds.hits import Hits, pattern_places
+from unlit.worlds.hits import Hits, pattern_uv
 from unlit.worlds.made import joint, layout
 from unlit.worlds.materials import Bump, Materials
 from unlit.worlds.noise import cells, fractal, hashed, smooth_step
@@ -25,6 +25,8 @@ _STEEPEST = 1.2
 """Slope of bumps: normals turn by 50 degrees at most."""
 _LOOKED_AT = (0.15, 0.45)
 """How far away bumps are looked at for a horizon, in their own scale: at those beside it, and at the next large one."""
+_TOGETHER = {"cpu": 1 << 12, "cuda": 1 << 18}
+"""Hits whose heights are computed together: few enough for a processor's cache, and for the memory of a GPU."""
 
 
 def bumped(hits: Hits, m: Materials) -> tuple[Tensor, Tensor]:
@@ -32,70 +34,61 @@ def bumped(hits: Hits, m: Materials) -> tuple[Tensor, Tensor]:
 
     `m` has a row for each hit.
     """
-    where = (m.bump != int(Bump.NONE)).nonzero()[:, 0]
     normal, horizon = hits.normal.clone(), hits.width.new_zeros(len(hits.width), DIRECTIONS)
-    if not len(where):
-        return normal, horizon
-    few = Hits(*(values[where] for values in vars(hits).values()))
-    some = Materials(*(values[where] for values in vars(m).values()))
-    # A step of a pixel: what is finer cannot be seen and would only be noise.
-    step = few.width.clamp_min(1e-4)[:, None]
-    first, second = tangents(few.normal)
-    here = _height(few, few.position, some)
-    slopes = [(_height(few, few.position + step * t, some) - here) / step[:, 0] for t in (first, second)]
-    slope = torch.stack(slopes, 1)
-    slope = slope * (_STEEPEST / slope.norm(dim=1, keepdim=True).clamp_min(_STEEPEST))
-    turned = few.normal - slope[:, :1] * first - slope[:, 1:] * second
-    normal[where] = turned / turned.norm(dim=1, keepdim=True)
-    horizon[where] = _horizons(few, some, here, first, second)
+    together = _TOGETHER.get(normal.device.type, 1 << 18)
+    for kind, field in _FIELDS.items():
+        for rows in (m.bump == int(kind)).nonzero()[:, 0].split(together):
+            if len(rows):
+                few = Hits(*(values[rows] for values in vars(hits).values()))
+                some = Materials(*(values[rows] for values in vars(m).values()))
+                normal[rows], horizon[rows] = _bumped(few, some, field)
     return normal, horizon
 
 
-def _horizons(hits: Hits, m: Materials, here: Tensor, first: Tensor, second: Tensor) -> Tensor:
-    """Return how steeply bumps rise around places of height `here` (n,): (n, a), at least 0."""
-    rises = []
-    for k in range(DIRECTIONS):
-        angle = 2 * math.pi * k / DIRECTIONS
-        towards = math.cos(angle) * first + math.sin(angle) * second
-        rise = torch.zeros_like(here)
-        for share in _LOOKED_AT:
-            away = torch.maximum(share * m.bump_scale, hits.width)
-            rise = torch.maximum(rise, (_height(hits, hits.position + away[:, None] * towards, m) - here) / away)
-        rises.append(rise)
-    return torch.stack(rises, 1)
+Field = Callable[[Hits, Tensor, Materials], Tensor]
+"""Heights (j, n) of bumps, in their own scale, at positions (j, n, 3) around hits."""
+
+
+def _bumped(hits: Hits, m: Materials, field: Field) -> tuple[Tensor, Tensor]:
+    """Return normals and horizons, as above, of hits that all have bumps of one kind."""
+    # A step of a pixel: what is finer cannot be seen and would only be noise.
+    step = hits.width.clamp_min(1e-4)
+    away = torch.stack([torch.maximum(share * m.bump_scale, hits.width) for share in _LOOKED_AT])[:, None]
+    across = torch.stack(tangents(hits.normal))
+    angles = [2 * math.pi * k / DIRECTIONS for k in range(DIRECTIONS)]
+    around = torch.stack([math.cos(angle) * across[0] + math.sin(angle) * across[1] for angle in angles])
+    moves = torch.cat([0 * across[:1], step[:, None] * across, (away[..., None] * around).flatten(0, 1)])
+    height = field(hits, hits.position + moves, m) * m.bump_height * m.bump_scale
+    here, beside, farther = height[:1], height[1:3], height[3:]
+    slope = (beside - here) / step
+    slope = slope * (_STEEPEST / slope.norm(dim=0).clamp_min(_STEEPEST))
+    turned = hits.normal - (slope[..., None] * across).sum(0)
+    rise = (farther - here).reshape(len(_LOOKED_AT), DIRECTIONS, -1) / away
+    return turned / turned.norm(dim=1, keepdim=True), rise.amax(0).clamp_min(0).T
 
 
 def tangents(normal: Tensor) -> tuple[Tensor, Tensor]:
     """Return two directions across each normal (n, 3)."""
-    axis = torch.where(normal[:, :1].abs() < 0.7, normal.new_tensor([1.0, 0, 0]), normal.new_tensor([0, 1.0, 0]))
-    first = torch.linalg.cross(axis, normal)
+    by_x = normal[:, :1].abs() < 0.7
+    axis = torch.cat([by_x, ~by_x, torch.zeros_like(by_x)], 1)
+    first = torch.linalg.cross(axis.to(normal.dtype), normal)
     first = first / first.norm(dim=1, keepdim=True).clamp_min(1e-12)
     return first, torch.linalg.cross(normal, first)
 
 
-def _height(hits: Hits, position: Tensor, m: Materials) -> Tensor:
-    """Return the height of the bumps (n,), meters."""
-    p = position / m.bump_scale[:, None] + m.offset
-    uv = p[:, :2] + p[:, 2:] * 0.7
-    fields: tuple[tuple[Bump, Callable[[Tensor], Tensor]], ...] = (
-        (Bump.NOISE, lambda k: fractal(p[k], m.seed[k] + 1, 4)),
-        (Bump.GRAIN, lambda k: fractal(p[k], m.seed[k] + 2, 2, 0.8)),
-        (Bump.DENTS, lambda k: cells(uv[k], m.seed[k])[0].square()),
-        (Bump.JOINTS, lambda k: _joints(_uv(hits, position, m)[k], m.params[k]) * (m.scale / m.bump_scale)[k]),
-        (Bump.WAVES, lambda k: 0.3 * (p[k, 0] * 2 * math.pi).sin()),
-        (Bump.THREADS, lambda k: 0.15 * ((p[k, 0] * 2 * math.pi).sin() + (p[k, 1] * 2 * math.pi).sin())),
-        (Bump.CROWNS, lambda k: _crowns(uv[k], m.seed[k])),
-    )
-    height = torch.zeros_like(hits.width)
-    for kind, field in fields:
-        where = (m.bump == int(kind)).nonzero()[:, 0]
-        if len(where):
-            height[where] = field(where)
-    return height * m.bump_height * m.bump_scale
+def _placed(position: Tensor, m: Materials) -> Tensor:
+    """Return positions (j, n, 3) in units of the bumps."""
+    return position / m.bump_scale[:, None] + m.offset
 
 
-def _uv(hits: Hits, position: Tensor, m: Materials) -> Tensor:
-    return pattern_places(hits, position, m).uv
+def _flat(position: Tensor, m: Materials) -> Tensor:
+    """Return positions as those (j, n, 2) of a sheet that goes through the body aslant."""
+    p = _placed(position, m)
+    return p[..., :2] + p[..., 2:] * 0.7
+
+
+def _waves(along: Tensor) -> Tensor:
+    return (along * 2 * math.pi).sin()
 
 
 def _joints(uv: Tensor, params: Tensor) -> Tensor:
@@ -116,3 +109,14 @@ def _crowns(uv: Tensor, seed: Tensor) -> Tensor:
 def _heads(uv: Tensor, seed: Tensor) -> Tensor:
     first, _, head = cells(uv, seed)
     return (1 - (first / 0.8).square()).clamp_min(0).sqrt() * (0.3 + 0.7 * hashed(head, seed, 13))
+
+
+_FIELDS: dict[Bump, Field] = {
+    Bump.NOISE: lambda _, p, m: fractal(_placed(p, m), m.seed + 1, 4),
+    Bump.GRAIN: lambda _, p, m: fractal(_placed(p, m), m.seed + 2, 2, 0.8),
+    Bump.DENTS: lambda _, p, m: cells(_flat(p, m), m.seed)[0].square(),
+    Bump.JOINTS: lambda hits, p, m: _joints(pattern_uv(hits, p, m), m.params) * (m.scale / m.bump_scale),
+    Bump.WAVES: lambda _, p, m: 0.3 * _waves(_placed(p, m)[..., 0]),
+    Bump.THREADS: lambda _, p, m: 0.15 * _waves(_placed(p, m)[..., :2]).sum(-1),
+    Bump.CROWNS: lambda _, p, m: _crowns(_flat(p, m), m.seed),
+}

@@ -48,10 +48,14 @@ _GLOWING = 0.15
 """Share of skies that turn not white but warm towards the horizon."""
 _HAZY = 0.5
 """Share of places that have haze."""
-_THICKEST = 0.25
-"""What is left, at least, of the light of far things."""
+_THICKEST = 0.2
+"""What is left, at least, of the light of far things. Mostly it is far more: days of fog are few."""
+_FAR = 0.92
+"""Share of what is seen that is nearer than far things."""
+_NEAR = 100.0
+"""Meters: where all is nearer, far things would be here. Haze between two sides of a street would be smoke."""
 _FARTHEST = 2.0
-"""Haze grows with the depth up to so many times that of far things. Three quarters of what is seen are nearer."""
+"""Haze grows with the depth up to so many times that of far things."""
 _DARKEST = 0.02
 """Reflectance below which haze is not divided by it any further."""
 _LOWEST = 0.08
@@ -91,7 +95,7 @@ def drawn_skies(roles: tuple[Role, ...], seed: int) -> tuple[list[Sky], Tensor]:
     draw = np.random.default_rng((_SKIES, seed))
     skies = [_drawn_sky(draw, role) for role in roles]
     is_hazy = draw.random() < _HAZY
-    left = np.exp(np.log(_THICKEST) * draw.random(len(roles)) ** 2) if is_hazy else np.ones(len(roles))
+    left = np.exp(np.log(_THICKEST) * draw.random(len(roles)) ** 3) if is_hazy else np.ones(len(roles))
     return skies, torch.from_numpy(left).float()
 
 
@@ -174,7 +178,7 @@ def hazed(light: Tensor, reflectance: Tensor, depth: Tensor, left: Tensor, airli
     known = torch.isfinite(depth)
     if float(left.min()) >= 1 or not bool(known.any()):
         return light
-    far = torch.quantile(depth[known][:: max(1, int(known.sum()) // 4096)], 0.75).clamp_min(1e-6)
+    far = torch.quantile(depth[known][:: max(1, int(known.sum()) // 4096)], _FAR).clamp_min(_NEAR)
     thickness = left.to(light).log()[:, None, None, None]
     through = torch.where(known, torch.exp(thickness * (depth / far).clamp_max(_FARTHEST)), 1.0)
     added = airlight.to(light)[:, :, None, None] * (1 - through) / reflectance.clamp_min(_DARKEST)

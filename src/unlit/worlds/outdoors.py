@@ -7,6 +7,7 @@ from numpy.random import Generator
 from numpy.typing import NDArray
 
 from unlit.worlds.builder import Builder, dome, rolling, stairs, turned
+from unlit.worlds.calm import drawn_calm
 from unlit.worlds.casters import add_casters
 from unlit.worlds.description import Camera
 from unlit.worlds.landscape import rock, tree
@@ -45,8 +46,8 @@ def street(draw: Generator) -> tuple[Builder, Lighting, Camera]:
     """Return a street: houses with windows at both sides, posts, trees, signs."""
     b = Builder(draw)
     half, length = draw.uniform(3, 8), draw.uniform(25, 50)
-    b.box((0, length / 2 - 5, -0.5), (60, length, 0.5), b.material(drawn_material(draw, 6, _GROUND, vivid=0.05)))
-    kerb = b.material(drawn_material(draw, 3, (Texture.PLAIN, Texture.BRICK, Texture.SPECKLE), vivid=0.05))
+    b.box((0, length / 2 - 5, -0.5), (60, length, 0.5), b.material(drawn_calm(draw, 6, _GROUND)))
+    kerb = b.material(drawn_calm(draw, 3, (Texture.PLAIN, Texture.BRICK, Texture.SPECKLE)))
     for side in (-1, 1):
         b.box((side * (half + 5), length / 2 - 5, 0.05), (5.6, length, 0.08), kerb)
         y = draw.uniform(-4, 4)
@@ -55,7 +56,7 @@ def street(draw: Generator) -> tuple[Builder, Lighting, Camera]:
             house(b, np.array([side * (half + 5), y + width / 2, 0]), side, (4, width / 2), draw.uniform(3, 14))
             y += width + (draw.uniform(0, 3) if draw.random() < 0.3 else 0.0)
     for _ in range(int(draw.integers(2, 8))):
-        _along_street(
+        along_street(
             b, np.array([draw.choice([-1, 1]) * half * draw.uniform(0.6, 1.1), draw.uniform(3, length * 0.6), 0.1])
         )
     if draw.random() < 0.45:
@@ -79,14 +80,9 @@ def _from_above(draw: Generator, reach: tuple[float, float], height: tuple[float
 def house(b: Builder, at: Array, side: float, half: tuple[float, float], height: float) -> None:
     """Add a house whose front looks to the street at x = 0."""
     draw = b.draw
-    front = b.material(drawn_material(draw, 3, (*_FACADE, Texture.WINDOWS, Texture.WINDOWS), vivid=0.06))
+    front = b.material(drawn_calm(draw, 3, (*_FACADE, Texture.WINDOWS, Texture.WINDOWS), 0.06))
     b.box(at + [0, 0, height / 2], (*half, height / 2), front)
-    if draw.random() < 0.65:
-        roof = b.material(drawn_material(draw, 2, (Texture.BRICK, Texture.PLAIN, Texture.STRIPES)))
-        if draw.random() < 0.35:
-            b.rod(at + [0, -half[1], height], at + [0, half[1], height], half[0] * 0.8, roof)
-        else:
-            b.gable(at + [0, 0, height], (half[0] * 1.08, half[1] * 1.03, half[0] * draw.uniform(0.4, 1.0)), roof)
+    _roof(b, at + [0, 0, height], half)
     glass = b.material(drawn_material(draw, 0.5, (Texture.PLAIN,), drawn_color(draw, draw.uniform(0.03, 0.15))))
     frame = b.material(drawn_material(draw, 0.5, (Texture.PLAIN, Texture.WOOD)))
     wide, high = draw.uniform(0.4, 0.8), draw.uniform(0.5, 0.9)
@@ -101,7 +97,20 @@ def house(b: Builder, at: Array, side: float, half: tuple[float, float], height:
         b.box(at + [-side * (half[0] + 0.6), 0, 2.7], (0.7, half[1] * 0.8, 0.05), frame)
 
 
-def _along_street(b: Builder, at: Array) -> None:
+def _roof(b: Builder, at: Array, half: tuple[float, float]) -> None:
+    """Add a roof over all of a house, whose walls end at the height of `at`: a gable, a barrel, or a flat one."""
+    draw = b.draw
+    roof = b.material(drawn_calm(draw, 2, (Texture.BRICK, Texture.PLAIN, Texture.STRIPES), 0.1))
+    kind = draw.random()
+    if kind < 0.42:
+        b.gable(at, (half[0] * 1.08, half[1] * 1.03, half[0] * draw.uniform(0.4, 1.0)), roof)
+        return
+    b.box(at, (half[0] * 1.02, half[1] * 1.02, 0.1), roof)
+    if kind < 0.65:
+        b.rod(at - [0, half[1], 0], at + [0, half[1], 0], half[0] * 0.8, roof)
+
+
+def along_street(b: Builder, at: Array) -> None:
     """Add a tree, a post with a sign, a cart or a bin."""
     draw = b.draw
     kind = draw.random()
@@ -131,11 +140,11 @@ def _along_street(b: Builder, at: Array) -> None:
 def garden(draw: Generator) -> tuple[Builder, Lighting, Camera]:
     """Return uneven ground with rocks, trees and things, at times before a wall or hills."""
     b = Builder(draw)
-    meadow = drawn_leaves(draw, 1.5) if draw.random() < 0.35 else drawn_material(draw, 3, _GROUND, vivid=0.05)
+    meadow = drawn_leaves(draw, 1.5) if draw.random() < 0.35 else drawn_calm(draw, 3, _GROUND)
     ground = b.material(meadow)
     b.relief((0, 8, -0.6), (22, 22, draw.uniform(0.05, 0.55)), rolling(draw, 0.9), ground)
     if draw.random() < 0.5:
-        wall = b.material(drawn_material(draw, 3, _FACADE, vivid=0.06))
+        wall = b.material(drawn_calm(draw, 3, _FACADE, 0.06))
         y, high = draw.uniform(5, 12), draw.uniform(1, 4)
         b.box(
             (draw.normal(0, 3), y, high / 2 - 0.5),
@@ -144,7 +153,7 @@ def garden(draw: Generator) -> tuple[Builder, Lighting, Camera]:
             draw.normal(0, 0.2),
         )
     if draw.random() < 0.5:
-        hill = b.material(drawn_leaves(draw, 6) if draw.random() < 0.6 else drawn_material(draw, 8, _GROUND))
+        hill = b.material(drawn_leaves(draw, 6) if draw.random() < 0.6 else drawn_calm(draw, 8, _GROUND))
         b.relief((draw.normal(0, 5), 34, -3), (40, 14, draw.uniform(6, 16)), dome(draw, 0.5), hill)
     for _ in range(int(draw.integers(3, 9))):
         rock(b, np.array([draw.normal(0, 4), draw.uniform(1, 12), -0.4]), draw.uniform(0.3, 1.8))
@@ -163,8 +172,8 @@ def garden(draw: Generator) -> tuple[Builder, Lighting, Camera]:
 def ruin(draw: Generator) -> tuple[Builder, Lighting, Camera]:
     """Return walls, columns, steps and blocks in the open."""
     b = Builder(draw)
-    stone = [b.material(drawn_material(draw, 2, _FACADE, vivid=0.05)) for _ in range(3)]
-    b.quad((0, 5, 0), (25, 0, 0), (0, 25, 0), b.material(drawn_material(draw, 3, _GROUND)))
+    stone = [b.material(drawn_calm(draw, 2, _FACADE)) for _ in range(3)]
+    b.quad((0, 5, 0), (25, 0, 0), (0, 25, 0), b.material(drawn_calm(draw, 3, _GROUND)))
     for k in range(int(draw.integers(0, 7))):
         x, y, high = -4 + 1.6 * k, draw.uniform(3, 8), draw.uniform(1, 4)
         b.rod((x, y, 0), (x, y, high), 0.35, stone[0])

@@ -23,10 +23,12 @@ from unlit.worlds.palette import stacked
 from unlit.worlds.rooms import room
 from unlit.worlds.vistas import vista
 
-EDITION = 4
+EDITION = 5
 """Which scenes the numbers mean: counted on when they become others. 2: with skies, haze and vistas.
 3: with deeper and warmer skies.
-4: bumps stand in each other's light, leaves are relief more than paint, haze comes and goes, coats are more common."""
+4: bumps stand in each other's light, leaves are relief more than paint, haze comes and goes, coats are more common.
+5: bumps on both sides of sheets and on roofs are lit as they are, and leave what is hardly rough its light; bounced
+light meets colors as textures have them; flat roofs have no windows."""
 
 _WORLDS = 5
 """First number of the seeds of scenes: the same numbers mean other draws elsewhere."""
@@ -35,15 +37,15 @@ LIGHTS = 8
 """Of every scene: so bases of several can be stacked."""
 
 PLACES: dict[str, tuple[float, Callable[[Generator], tuple[Builder, Lighting, Camera]]]] = {
-    "room": (0.16, room),
-    "closeup": (0.17, closeup),
-    "figure": (0.19, figure),
-    "board": (0.06, board),
-    "street": (0.12, street),
+    "room": (0.15, room),
+    "closeup": (0.15, closeup),
+    "figure": (0.18, figure),
+    "board": (0.05, board),
+    "street": (0.13, street),
     "garden": (0.08, garden),
     "ruin": (0.04, ruin),
-    "shapes": (0.05, heap_of_shapes),
-    "vista": (0.13, vista),
+    "shapes": (0.04, heap_of_shapes),
+    "vista": (0.18, vista),
 }
 """Kinds of places, and how often each comes."""
 

@@ -20,7 +20,7 @@ DARKEST, WHITEST = 0.02, 0.92
 def surface_at(hits: Hits, materials: Materials) -> tuple[Tensor, Tensor, Tensor]:
     """Return reflectance (n, 3), normals (n, 3) in the shape's space, with bumps, and the bumps' horizons (n, a)."""
     m = Materials(*(values[hits.material] for values in vars(materials).values()))
-    places = pattern_places(hits, hits.position, m)
+    places = pattern_places(hits, m)
     reflectance = reflectance_at(places, m.texture)
     worn = (m.wear > 0).nonzero()[:, 0]
     stains = fractal(hits.position[worn] * 1.7 + m.offset[worn], m.seed[worn] + 5, 4, 0.6)

@@ -6,13 +6,15 @@ import numpy as np
 from numpy.random import Generator
 from numpy.typing import NDArray
 
-from unlit.worlds.builder import Builder, dome, rolling
+from unlit.worlds.builder import GRID, Builder, dome, rolling
+from unlit.worlds.calm import drawn_calm
 from unlit.worlds.description import Camera
 from unlit.worlds.landscape import tree
 from unlit.worlds.light import Lighting
 from unlit.worlds.materials import Texture
 from unlit.worlds.outdoors import daylight
-from unlit.worlds.palette import drawn_color, drawn_leaves, drawn_material
+from unlit.worlds.palette import Material, drawn_color, drawn_leaves, drawn_material
+from unlit.worlds.squares import add_square
 
 Array = NDArray[np.float64]
 
@@ -22,20 +24,27 @@ _WALLS = (
     Texture.RUST,
 )  # fmt: skip
 _ROOFS = (Texture.PLAIN, Texture.BRICK, Texture.RUST, Texture.STRIPES)
+_WINTER, _VALLEY, _SQUARE = 0.1, 0.35, 0.45
+"""How often all is under snow, there is the side of a valley, and the camera hangs over a square."""
 _SLOPES = (Texture.PLAIN, Texture.PATCHES, Texture.NOISE, Texture.CELLS, Texture.RUST)
 
 
 def vista(draw: Generator) -> tuple[Builder, Lighting, Camera]:
     """Return a town on a plain or by mountains, from above."""
     b, camera = Builder(draw), _camera(draw)
-    meadow = drawn_leaves(draw, 6) if draw.random() < 0.35 else drawn_material(draw, 20, _FIELDS, None, 0.02)
-    ground = b.material(meadow)
+    snow = _drawn_snow(draw) if draw.random() < _WINTER else None
+    ground = b.material(_drawn_ground(draw) if snow is None else snow)
     b.quad((0, 0, 0), (4000, 0, 0), (0, 4000, 0), ground)
     if draw.random() < 0.5:
         b.relief((0, 60, -0.5), (140, 110, draw.uniform(0.5, 3)), rolling(draw, 0.9), ground)
     for _ in range(int(draw.integers(0, 4))):
         _mountain(b)
-    _town(b, int(draw.integers(6, 41)), camera)
+    if draw.random() < _VALLEY:
+        _slope(b)
+    if draw.random() < _SQUARE:
+        half = np.array([draw.uniform(6, 22), draw.uniform(5, 14)])
+        add_square(b, np.array([*_place(draw, camera, 8, 40), 0.0]), half)
+    _town(b, int(draw.integers(6, 41)), camera, ground if snow is not None else None)
     for _ in range(int(draw.integers(0, 7)) if draw.random() < 0.5 else 0):
         _tower(b, np.array([*_place(draw, camera, 60, 180), 0]))
     for _ in range(int(draw.integers(1, 4))):
@@ -43,6 +52,19 @@ def vista(draw: Generator) -> tuple[Builder, Lighting, Camera]:
     for _ in range(int(draw.integers(0, 3))):
         tree(b, np.array([*_place(draw, camera, 4, 25), 0]), draw.uniform(4, 9))
     return b, daylight(b, np.array([0, 60.0, 3.0]), camera, 25.0), camera
+
+
+def _drawn_ground(draw: Generator) -> Material:
+    """Return meadows or fields."""
+    return drawn_leaves(draw, 6) if draw.random() < 0.35 else drawn_calm(draw, 20, _FIELDS, 0.02)
+
+
+def _drawn_snow(draw: Generator) -> Material:
+    """Return snow, in a winter when it lies everywhere; paths and stones show through here and there."""
+    snow = drawn_material(draw, 10, (Texture.PLAIN, Texture.PLAIN, Texture.PATCHES, Texture.RUST))
+    snow.colors = np.stack([drawn_color(draw, level, 0.0) for level in (draw.uniform(0.7, 0.9), 0.8, 0.3, 0.1)])
+    snow.gloss = 0.0
+    return snow
 
 
 def _camera(draw: Generator) -> Camera:
@@ -63,7 +85,7 @@ def _mountain(b: Builder) -> None:
     draw = b.draw
     far, size = draw.uniform(90, 260), draw.uniform(40, 150)
     kind = draw.random()
-    slope = drawn_leaves(draw, 15) if kind < 0.5 else drawn_material(draw, size * 0.5, _SLOPES, None, 0.02)
+    slope = drawn_leaves(draw, 15) if kind < 0.5 else drawn_calm(draw, size * 0.5, _SLOPES, 0.02)
     slope.gloss = 0.0
     if kind > 0.7:
         snow, rock = drawn_color(draw, draw.uniform(0.6, 0.88), 0.0), drawn_color(draw, draw.uniform(0.08, 0.3), 0.02)
@@ -74,11 +96,27 @@ def _mountain(b: Builder) -> None:
     b.relief((draw.normal(0, 90), far + size, -0.1 * high), (size, size, high), heights, b.material(slope))
 
 
-def _town(b: Builder, houses: int, camera: Camera) -> None:
-    """Add houses along a few streets, of a few kinds of walls and roofs, as towns have."""
+def _slope(b: Builder) -> None:
+    """Add the side of a valley, at either hand or ahead: it may lie in shade while the sun is on the town."""
     draw = b.draw
-    walls = [b.material(drawn_material(draw, 4, _WALLS, vivid=0.08)) for _ in range(int(draw.integers(2, 6)))]
-    roofs = [b.material(drawn_material(draw, 3, _ROOFS, vivid=0.1)) for _ in range(int(draw.integers(1, 4)))]
+    half = draw.uniform(120, 350, 2)
+    high, near = draw.uniform(0.25, 0.9) * half[0], draw.uniform(25, 120)
+    side = draw.choice([0.0, np.pi / 2, np.pi])  # to the right, ahead, to the left
+    rise = np.linspace(0, 1, GRID) ** draw.uniform(0.7, 1.4)
+    heights = rise[None] * (0.85 + 0.15 * rolling(draw, 1.2)) - 0.02
+    middle = np.array([np.cos(side), np.sin(side), 0]) * (near + half[0])
+    kind = draw.random()
+    stuff = drawn_leaves(draw, 20) if kind < 0.75 else drawn_calm(draw, 30, _SLOPES, 0.02)
+    stuff.gloss = 0.0
+    b.relief(middle + [0, draw.uniform(20, 120), 0], (*half, high), heights, b.material(stuff), side)
+
+
+def _town(b: Builder, houses: int, camera: Camera, snow: int | None) -> None:
+    """Add houses along a few streets, of a few kinds of walls and roofs, as towns have; or with `snow` on all roofs."""
+    draw = b.draw
+    walls = [b.material(drawn_calm(draw, 4, _WALLS, 0.08)) for _ in range(int(draw.integers(2, 6)))]
+    roofs = [b.material(drawn_calm(draw, 3, _ROOFS, 0.1)) for _ in range(int(draw.integers(1, 4)))]
+    roofs = roofs if snow is None else [snow]
     gap = draw.uniform(7, 14)
     for _ in range(houses):
         x, y = np.round(_place(draw, camera, 18, 150) / gap) * gap + draw.normal(0, 0.8, 2)
@@ -96,10 +134,11 @@ def _tower(b: Builder, at: Array) -> None:
     """Add an office tower or a steeple."""
     draw = b.draw
     high, half = draw.uniform(15, 60), draw.uniform(2.5, 7, 2)
-    front = b.material(drawn_material(draw, 6, _WALLS, vivid=0.1))
+    front = b.material(drawn_calm(draw, 6, _WALLS, 0.1))
     b.box(at + [0, 0, high / 2], (*half, high / 2), front)
+    roof = b.material(drawn_calm(draw, 4, _ROOFS, 0.1))
+    b.box(at + [0, 0, high], (half[0] * 1.02, half[1] * 1.02, 0.3), roof)
     if draw.random() < 0.4:
-        roof = b.material(drawn_material(draw, 4, _ROOFS, vivid=0.1))
         b.rod(at + [0, 0, high], at + [0, 0, high * draw.uniform(1.2, 1.8)], float(half.min()), roof, cone=True)
 
 
