@@ -66,7 +66,8 @@ class Job:
     device: str
     threads: int = 1
     solved: Path | None = None
-    """Reflectances that the recipe's energy gives the sequences; None where it trains on the energy itself."""
+    """Reflectances that the recipe's energy gives the sequences; None where it trains on the energy itself, or finds
+    them in its own time."""
 
 
 def fold_names(names: Iterable[str], fold: int) -> list[str]:
@@ -199,6 +200,7 @@ def main(
     seeds: int = 1,
     processes: int = 1,
     threads: int = 1,
+    alone: bool = False,
     recipes: tuple[str, ...] = ("mit",),
     set_: Annotated[tuple[str, ...], tyro.conf.arg(name="set")] = (),
     pack: Path | None = None,
@@ -212,6 +214,7 @@ def main(
         seeds: How many networks for each fold; their mean is scored too. The quadratic of `mit` needs one.
         processes: Trainings at a time on the device.
         threads: Of each of them, on the CPU.
+        alone: Let every training find what its sequences say by itself, in its own time.
         recipes: `mit`, `mit-network`; ablations of the latter's energy by name; `energy`, trained on the energy itself.
         set_: Fields to change, such as train.steps=100.
         pack: Write the pictures into this file instead of training.
@@ -223,7 +226,7 @@ def main(
         jobs = []
         for name in recipes:
             config = changed(ablated(name), list(set_))
-            solved = Path(folder) / f"{name}.npz" if config.solved.weight else None
+            solved = Path(folder) / f"{name}.npz" if config.solved.weight and not alone else None
             jobs.append(Job(name, config, 0, data, device, threads, solved))
         start = time.perf_counter()
         all_of(solve, [job for job in jobs if job.solved], processes)

@@ -1,0 +1,83 @@
+"""Days made of lights that were taken one at a time."""
+
+from __future__ import annotations
+
+import numpy as np
+import torch
+from numpy.typing import NDArray
+
+from unlit.data.augment import seeded
+from unlit.data.dataset import Item
+from unlit.data.daylight import OVERCAST, drawn_days, has_day, roles_of
+from unlit.data.sequence import Sequence
+from unlit.data.settings import AugmentSettings, DataSettings
+from unlit.data.visit import drawn_visit
+
+NAMES = ("01-sun", "02-lamp", "03-sun", "04-sky", "05-flash", "06-sun")
+SUNS, SKY, LAMPS = [0, 2, 5], 3, [1, 4]
+
+
+def days(seed: int, count: int = 3) -> NDArray[np.float32]:
+    weights = drawn_days(seeded(seed), roles_of(NAMES), count)
+    assert weights.shape == (count, len(NAMES), 3)
+    return weights
+
+
+def test_a_day_has_one_sky_at_most_one_sun_and_no_lamps() -> None:
+    for seed in range(100):
+        weights = days(seed)
+        assert (weights[:, SKY] > 0).all()
+        assert (weights[:, LAMPS] == 0).all()
+        assert ((weights[:, SUNS] > 0).all(2).sum(1) <= 1).all()
+
+
+def test_a_quarter_of_the_frames_are_overcast_and_suns_differ_within_a_day() -> None:
+    shining = np.stack([(days(seed)[:, SUNS] > 0).all(2) for seed in range(400)])
+    assert abs(1 - shining.any(2).mean() - OVERCAST) < 0.04
+    assert (shining.sum(1) <= 1).all(), "three frames, three suns"
+    assert (days(0, count=12)[:, SUNS] > 0).any((0, 2)).all(), "more frames than suns: each comes again"
+
+
+def test_the_sky_is_fainter_than_the_sun_and_mostly_bluer() -> None:
+    ratios, bluer = [], []
+    for seed in range(300):
+        for frame in days(seed):
+            sun = frame[SUNS].sum(0)
+            if sun.any():
+                ratios.append(frame[SKY].mean() / sun.mean())
+                bluer.append((frame[SKY, 2] / frame[SKY, 0]) / (sun[2] / sun[0]))
+    assert 0.05 < np.quantile(ratios, 0.02) < 0.09
+    assert 0.5 < np.quantile(ratios, 0.98) < 0.9
+    is_white = np.isclose(bluer, 1, rtol=1e-5)
+    assert 0.2 < is_white.mean() < 0.4, "on the other days both are white"
+    assert (np.array(bluer)[~is_white] > 1).all()
+
+
+def test_only_what_has_a_sun_and_a_sky_has_days() -> None:
+    assert has_day(roles_of(NAMES))
+    assert not has_day(roles_of(("01-sun", "02-lamp")))
+    assert not has_day(roles_of(("light01", "light02")))
+
+
+def item(names: tuple[str, ...]) -> Item:
+    k = len(names)
+    return Item(
+        Sequence(torch.rand(k, 3, 8, 8), torch.ones(k, 1, 8, 8, dtype=torch.bool), "scene", names), one_light=True
+    )
+
+
+def is_day(names: tuple[str, ...], share: float, seed: int) -> bool:
+    settings = AugmentSettings(mixtures=1.0, days=share, light_color=1.0)
+    places = torch.zeros(1, 2, dtype=torch.long)
+    weights = drawn_visit(item(names), seeded(seed), places, 2, DataSettings(), settings).weights
+    assert weights is not None
+    lit: NDArray[np.bool_] = np.all(weights > 0, axis=2)
+    return bool(lit[:, SKY].all() and not lit[:, LAMPS].any() and (lit[:, SUNS].sum(1) <= 1).all())
+
+
+def test_the_share_of_sequences_that_are_days_is_the_one_asked_for() -> None:
+    assert all(is_day(NAMES, 1.0, seed) for seed in range(30))
+    assert sum(is_day(NAMES, 0.0, seed) for seed in range(100)) < 20
+    assert 90 < sum(is_day(NAMES, 0.5, seed) for seed in range(200)) < 140
+    other = tuple(name.replace("sun", "spot") for name in NAMES)
+    assert not all(is_day(other, 1.0, seed) for seed in range(30)), "without a sun lamps are mixed"

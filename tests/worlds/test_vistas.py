@@ -1,0 +1,64 @@
+"""What webcams see: squares, valleys, winters, and calm colors."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+import torch
+
+from unlit.worlds import vistas
+from unlit.worlds.builder import Builder
+from unlit.worlds.calm import drawn_calm
+from unlit.worlds.description import ShapeKind
+from unlit.worlds.materials import Texture
+from unlit.worlds.squares import add_square
+
+
+def spreads(texture: Texture) -> np.ndarray:
+    """Return by how much the log of the first and of the last color differ, for many materials (n,)."""
+    found = [drawn_calm(np.random.default_rng(seed), 3.0, (texture,)).colors for seed in range(300)]
+    return np.array([np.abs(np.log(colors[3] / colors[0])).mean() for colors in found])
+
+
+def test_most_materials_of_the_open_have_tones_of_one_color_and_some_any() -> None:
+    found = spreads(Texture.BRICK)
+    assert np.median(found) < 0.25
+    assert 0.1 < (found > 0.6).mean() < 0.35
+
+
+def test_glass_stays_dark_in_calm_walls() -> None:
+    walls = [drawn_calm(np.random.default_rng(seed), 3.0, (Texture.WINDOWS,)).colors for seed in range(100)]
+    assert max(colors[1].mean() for colors in walls) < 0.2
+    assert max(colors[0].mean() for colors in walls) > 0.6
+
+
+def test_a_square_lies_on_the_ground_and_everything_stands_on_it() -> None:
+    middle, half = np.array([3.0, 20.0, 0.0]), np.array([10.0, 6.0])
+    for seed in range(20):
+        b = Builder(np.random.default_rng(seed))
+        add_square(b, middle, half)
+        away = np.abs(b.centers()[:, :2] - middle[:2]) - half
+        assert (away < 4.5).all(), "or reaches a little beyond"
+        assert (b.centers()[:, 2] > -0.2).all()
+        assert 2 <= len(b) < 110
+
+
+def test_a_valleys_side_rises_away_from_the_town_and_spares_the_camera() -> None:
+    for seed in range(30):
+        b = Builder(np.random.default_rng(seed))
+        vistas._slope(b)
+        shapes = b.shapes()
+        assert shapes.kind.tolist() == [int(ShapeKind.TERRAIN)]
+        heights, to_world = shapes.heights[0], shapes.to_world[0]
+        outwards = to_world[:2, 0] / to_world[:2, 0].norm()
+        assert float(heights[:, -1].mean()) > 0.7 > 0.05 > float(heights[:, 0].abs().max())
+        assert float(to_world[:2, 3] @ outwards - to_world[:2, 0].norm()) > 20, "its foot is so far from the middle"
+        assert torch.allclose(to_world[2, :2], torch.zeros(2), atol=1e-3), "upright"
+
+
+def test_in_winter_ground_and_roofs_are_of_the_same_snow(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(vistas, "_WINTER", 1.0)
+    b, _, _ = vistas.vista(np.random.default_rng(3))
+    shapes = b.shapes()
+    assert float(shapes.reflectance[0].min()) > 0.45, "the ground"
+    assert int((shapes.material == shapes.material[0]).sum()) > 6, "and roofs"
