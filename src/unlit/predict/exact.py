@@ -11,7 +11,7 @@ cannot have, the reflectance gets all here, and `colored_light.py` takes some of
 the surface's texture, which the network has not drawn: so the correction λ ē is first smoothed along the photograph's
 edges (`SMOOTH_RIDGE`), and what smoothing takes away goes to the reflectance too. Of the light's color c only
 `COLOR_SHARE` is believed. Two bounds follow: no surface reflects more than all light, so that what is brighter than
-white is light; and black stays black in the reflectance, whatever its light.
+white is light; and black stays black in the reflectance, but where it is noise (`darkness.py`).
 """
 
 from __future__ import annotations

@@ -13,6 +13,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from unlit.predict.colored_light import add_own_color
+from unlit.predict.darkness import LEAST, noise_of
 from unlit.predict.exact import lost_light
 from unlit.predict.full_size import Places, each, strips
 
@@ -47,6 +48,10 @@ class PhotoDecomposition:
     color_share: NDArray[np.float32] | None = None
     """(h', w'), of a smaller size: how much of a pixel's own color is its light's (`predict/colored_light.py`), from 0
     to 1. None where the light has one color."""
+    around: NDArray[np.float32] | None = None
+    """(h', w', 3): the small picture that the network saw, with white at 1 (`predict/darkness.py`)."""
+    exposure: float = 1.0
+    """What is white there."""
 
     def __repr__(self) -> str:
         """Return what it is in a line, without its millions of numbers."""
@@ -86,10 +91,27 @@ class PhotoDecomposition:
             np.multiply(gray, self.light_color[k], out=out[..., k])
         if self.color_share is not None:
             add_own_color(out, image, self._share(self.color_share, rows), self.light_color)
-        if part == "reflectance":
-            for k in range(3):
-                np.divide(image[..., k], out[..., k], out=out[..., k])
+        if self.raw_reflectance is not None:
+            return out
+        flat = out.reshape(-1)
+        where, lighter = self._noise(image, out, rows)
+        if part == "shading":
+            flat[where] = np.maximum(flat[where] * (image.reshape(-1)[where] / lighter), LEAST)
+            return out
+        lighter /= flat[where]
+        for k in range(3):
+            np.divide(image[..., k], out[..., k], out=out[..., k])
+        flat[where] = lighter
         return out
+
+    def _noise(
+        self, image: NDArray[np.float32], shading: NDArray[np.float32], rows: slice
+    ) -> tuple[NDArray[np.intp], NDArray[np.float32]]:
+        """Return where, in some flattened rows, black is noise, and what the picture counts as there."""
+        if self.around is None:
+            return np.empty(0, np.intp), np.empty(0, np.float32)
+        height = len(self.image)
+        return noise_of(image, shading, self.around, self.exposure, np.arange(height)[rows], height)
 
     def _share(self, small: NDArray[np.float32], rows: slice) -> NDArray[np.float32]:
         """Return the color's share of some rows, at the photograph's own size."""

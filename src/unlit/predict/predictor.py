@@ -122,7 +122,8 @@ class Predictor:
             shading = _grown(said.log_shading.exp() * small.exposure, size)[..., 0]
             raw = _grown(said.reflectance, size)
         names = (self.network.name, self.network.sha256)
-        return PhotoDecomposition(photo.pixels, shading, color, photo.alpha, *names, raw, share)
+        around = small.light.permute(1, 2, 0).contiguous().numpy() if exact else None
+        return PhotoDecomposition(photo.pixels, shading, color, photo.alpha, *names, raw, share, around, small.exposure)
 
     def _coefficients(self, log_image: Tensor, said: Decomposition) -> Tensor:
         """Return the coefficients (4, h', w') of the log of gray shading, over the log of the small picture."""
