@@ -97,5 +97,6 @@ class AugmentSettings:
         for name, limit in most.items():
             value = getattr(self, name)
             _check(0 <= value <= limit, f"augment.{name} must be from 0 to {limit}, not {value}")
-        _check(not (self.hue and self.light_color), "augment.hue needs gray light: set it or augment.light_color to 0")
+        colored = self.light_color or self.days
+        _check(not (self.hue and colored), "augment.hue needs gray light: set it or light_color and days to 0")
         _check(self.most_lights >= 2, f"augment.most_lights must be at least 2, not {self.most_lights}")
