@@ -219,6 +219,7 @@ def main(
         set_: Fields to change, such as train.steps=100.
         pack: Write the pictures into this file instead of training.
     """
+    torch.set_num_threads(threads)
     if pack:
         write_packed(load_objects(data), pack)
         return

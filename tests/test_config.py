@@ -286,6 +286,11 @@ def test_two_teachers_of_one_reflectance_are_refused() -> None:
     Config(solved=SolvedSettings(weight=1.0), supervised=SupervisedSettings(margin=1.0))
 
 
+def test_days_are_colored() -> None:
+    with pytest.raises(ValueError, match=r"augment.hue needs gray light"):
+        AugmentSettings(hue=0.5, days=0.5)
+
+
 def test_other_hues_need_gray_light_whoever_makes_it_gray() -> None:
     hue = AugmentSettings(hue=0.5)
     with pytest.raises(ConfigError, match=r"augment.hue needs gray light"):

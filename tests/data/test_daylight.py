@@ -9,6 +9,7 @@ from numpy.typing import NDArray
 from unlit.data.augment import seeded
 from unlit.data.dataset import Item
 from unlit.data.daylight import OVERCAST, drawn_days, has_day, roles_of
+from unlit.data.illuminant import drawn_color_of_light
 from unlit.data.sequence import Sequence
 from unlit.data.settings import AugmentSettings, DataSettings
 from unlit.data.visit import drawn_visit
@@ -51,6 +52,15 @@ def test_the_sky_is_fainter_than_the_sun_and_mostly_bluer() -> None:
     is_white = np.isclose(bluer, 1, rtol=1e-5)
     assert 0.2 < is_white.mean() < 0.4, "on the other days both are white"
     assert (np.array(bluer)[~is_white] > 1).all()
+
+
+def test_cameras_take_most_of_a_days_color_out() -> None:
+    casts = []
+    for seed in range(200):
+        light = days(seed).sum((0, 1))
+        casts.append(abs(np.log(light[2] / light[0])))
+    sun, sky = (drawn_color_of_light(seeded(1), kelvin, kelvin) for kelvin in (3200.0, 16000.0))
+    assert np.median(casts) < 0.15 < np.abs(np.log(sky[2] / sky[0] * sun[0] / sun[2])) / 4
 
 
 def test_only_what_has_a_sun_and_a_sky_has_days() -> None:

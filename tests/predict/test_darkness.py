@@ -68,8 +68,17 @@ def test_each_pixel_and_channel_has_surroundings_of_its_own() -> None:
 
 def test_what_is_dark_depends_on_the_exposure() -> None:
     bright = photo(gray([[0.0, 0.0005]]), 0.05, gray([[0.001]]))
-    dim = photo(gray([[0.0, 0.0005 / 64]]), 0.05 / 64, gray([[0.001]]), white=1 / 64)
-    np.testing.assert_allclose(dim.reflectance, bright.reflectance, rtol=1e-5)
+    for white in (1 / 64, 8.0):
+        other = photo(gray([[0.0, 0.0005 * white]]), 0.05 * white, gray([[0.001]]), white=white)
+        np.testing.assert_allclose(other.reflectance, bright.reflectance, rtol=1e-5)
+
+
+def test_pictures_may_lie_in_memory_in_any_order() -> None:
+    image = np.zeros((4, 6, 3), np.float32)
+    plain, turned = (photo(a, 0.05, gray([[0.001]])) for a in (image, np.asfortranarray(image)))
+    np.testing.assert_array_equal(turned.reflectance, plain.reflectance)
+    np.testing.assert_array_equal(turned.shading, plain.shading)
+    assert plain.reflectance.min() > 0
 
 
 def test_channels_below_zero_stay() -> None:

@@ -22,6 +22,7 @@ from unlit.predict.exact import COLOR_SHARE
 from unlit.predict.network import DEFAULT_WEIGHTS, chosen_device, chosen_precision
 from unlit.predict.photo import PhotoDecomposition
 from unlit.predict.predictor import Predictor
+from unlit.predict.small import small_size
 from unlit.predict.source import opened
 from unlit.train.weights import CheckpointError, load_weights, save_weights
 
@@ -70,6 +71,19 @@ def test_odd_sizes_come_back_as_they_were(predictor: Predictor, size: tuple[int,
     found = predictor.decompose(image, encoding="linear")
     assert found.shading.shape == (*size, 3)
     assert_exact(found)
+
+
+def test_black_specks_in_the_dark_are_the_lights(predictor: Predictor) -> None:
+    draw = np.random.default_rng(3)
+    image = np.full((600, 900, 3), 0.003, np.float32) * (draw.random((600, 900, 3)) < 0.8)
+    image[:200] = 0.6
+    found = predictor.decompose(image.astype(np.float32), encoding="linear")
+    assert found.around is not None
+    assert found.around.shape == (*small_size(600, 900, predictor.size), 3)
+    black = image[400:] == 0
+    assert float((found.reflectance[400:][black] > 0).mean()) > 0.95
+    assert_exact(found)
+    assert predictor.decompose(image, encoding="linear", exact=False).around is None
 
 
 def test_however_dim_a_picture_is_its_reflectance_is_the_same(predictor: Predictor, image: NDArray[np.float32]) -> None:

@@ -24,7 +24,7 @@ from tests.train.world import metrics, same_weights, tiny_sequence
 from unlit import cli
 from unlit.config import Config, ConfigError
 from unlit.data.dataset import Dataset, Item, MemorySource, Source, open_dataset
-from unlit.data.sequence import SequenceError
+from unlit.data.sequence import Sequence, SequenceError
 from unlit.evaluate.benchmark import Picture
 from unlit.evaluate.methods import method_of
 from unlit.holding import held
@@ -140,11 +140,20 @@ def test_a_run_that_died_goes_on_from_its_checkpoint_and_does_not_solve_again(
 
 
 def test_one_thread_and_several_learn_exactly_the_same(tmp_path: Path) -> None:
+    side = 400  # torch shares the work on a picture only if it is large
+    y, x = np.mgrid[-1 : 1 : side * 1j, -1 : 1 : side * 1j]
+    reflectance = np.where(np.sin(9 * x) > 0, 0.3, 0.7)
+    frames = [reflectance * (0.6 + 0.3 * np.cos(a) * x + 0.3 * np.sin(a) * y) for a in range(4)]
+    pictures = torch.from_numpy(np.stack(frames)).float()[:, None].expand(-1, 3, -1, -1).contiguous()
+    sequence = Sequence(pictures, torch.ones(4, 1, side, side, dtype=torch.bool), "large")
+    data = Dataset((MemorySource(Item(sequence, None, one_light=True)),))
+    known = {"large": torch.from_numpy(reflectance).float()[None]}
     threads = torch.get_num_threads()
     try:
         for count in (1, 3):
             torch.set_num_threads(count)
-            fit(short(), objects(), tmp_path / str(count), device="cpu", quiet=True)
+            fit(short(1), data, tmp_path / str(count), device="cpu", quiet=True, solved=known)
+            assert torch.get_num_threads() == count
     finally:
         torch.set_num_threads(threads)
     assert same_weights(tmp_path / "1", tmp_path / "3")

@@ -55,7 +55,7 @@ def test_casters_are_never_seen(place: str, monkeypatch: pytest.MonkeyPatch) -> 
         hits = render.primary_hits(one.shapes, one.camera, SIZE)
         assert int(hits.shape.max()) < count, f"a caster is seen in {place} {seed}"
         added += len(one.shapes.kind) - count
-        assert len(one.shapes.kind) <= 200 < MOST_SHAPES
+        assert len(one.shapes.kind) < MOST_SHAPES
     assert added > 100, "there are some"
 
 

@@ -34,6 +34,7 @@ def test_glass_stays_dark_in_calm_walls() -> None:
 
 def test_a_square_lies_on_the_ground_and_everything_stands_on_it() -> None:
     middle, half = np.array([3.0, 20.0, 0.0]), np.array([10.0, 6.0])
+    heads = 0
     for seed in range(20):
         b = Builder(np.random.default_rng(seed))
         add_square(b, middle, half)
@@ -41,6 +42,12 @@ def test_a_square_lies_on_the_ground_and_everything_stands_on_it() -> None:
         assert (away < 4.5).all(), "or reaches a little beyond"
         assert (b.centers()[:, 2] > -0.2).all()
         assert 2 <= len(b) < 110
+        shapes = b.shapes()
+        assert int(shapes.kind[0]) == int(ShapeKind.BOX)
+        np.testing.assert_allclose(shapes.to_world[0], np.c_[np.diag([*half, 0.1]), middle], atol=1e-6)
+        balls = b.centers()[(shapes.kind == int(ShapeKind.SPHERE)).numpy()]
+        heads += int(np.isclose(balls[:, 2], 1.72).sum())
+    assert heads > 20, "people pass"
 
 
 def test_a_valleys_side_rises_away_from_the_town_and_spares_the_camera() -> None:

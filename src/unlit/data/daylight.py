@@ -1,5 +1,7 @@
 """Days from lights that were taken one at a time: one sun with its sky, as it is outdoors, and not any lamps together.
 
+A room's windows are no sky here: what they let in is mixed as lamps are.
+
 Shapes: m frames, k lights. What a light is, the end of its frame's name says: `03-sun`, `06-sky`.
 """
 

@@ -63,8 +63,8 @@ class AugmentSettings:
     most_lights: int = 10
     """A mixture is of 2 to so many lights, few and many alike."""
     days: float = 0.0
-    """Mixtures, where frames' names end in `-sun` and `-sky`: the share of sequences whose frames are days, one sun or
-    none under the sky, with the colors of both."""
+    """Where `mixtures` is above 0 and frames' names end in `-sun` and `-sky`: the share of sequences whose frames are
+    days, one sun or none under the sky, with the colors of both."""
     light_color: float = 0.0
     """Mixtures: the share of sequences whose lamps have colors, warm to cool, as a camera's white balance leaves it."""
     camera: float = 0.0

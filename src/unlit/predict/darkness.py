@@ -9,7 +9,8 @@ picture counts as no darker than its surroundings,
 
 w is 1 where the surroundings are dark and yet seen, and 0 elsewhere: what is black all around is black paint, or a
 strong color without this channel; and a black letter on white paper is paint, too. Photographs no larger than the small
-picture are their own surroundings, and stay as they are.
+picture are their own surroundings, and stay as they are. Noise that is raised and never lowered makes R a little
+lighter in the mean, by up to a third where A is about β; and A is that of the nearest small pixel.
 """
 
 from __future__ import annotations

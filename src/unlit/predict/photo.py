@@ -86,7 +86,7 @@ class PhotoDecomposition:
         if part == "reflectance" and self.raw_reflectance is not None:
             return self.raw_reflectance[rows]
         image, gray = self.image[rows], self.gray_shading[rows]
-        out = np.empty_like(image)
+        out = np.empty(image.shape, np.float32)
         for k in range(3):  # NumPy multiplies long rows several times as fast as many threes
             np.multiply(gray, self.light_color[k], out=out[..., k])
         if self.color_share is not None:

@@ -129,7 +129,8 @@ class QuadraticRun:
     def _learn(self, samples: list[Sample]) -> float:
         """Return the mean loss, with its gradient in the weights.
 
-        Samples are solved by as many threads as torch has; added up in their order, so that the sum is always the same.
+        Samples are solved by as many threads as torch has, each alone, and added up in their order: so the sum is the
+        same, however many there are.
         """
         weights = list(self.network.parameters())
 
@@ -138,7 +139,8 @@ class QuadraticRun:
             return loss.item(), torch.autograd.grad(loss, weights)
 
         total = 0.0
-        with ThreadPoolExecutor(torch.get_num_threads()) as pool:
+        count = torch.get_num_threads()
+        with ThreadPoolExecutor(count, initializer=torch.set_num_threads, initargs=(1,)) as pool:
             for loss, gradients in pool.map(learned, samples):
                 total += loss
                 for weight, gradient in zip(weights, gradients, strict=True):

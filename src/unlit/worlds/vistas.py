@@ -25,7 +25,8 @@ _WALLS = (
 )  # fmt: skip
 _ROOFS = (Texture.PLAIN, Texture.BRICK, Texture.RUST, Texture.STRIPES)
 _WINTER, _VALLEY, _SQUARE = 0.1, 0.35, 0.45
-"""How often all is under snow, there is the side of a valley, and the camera hangs over a square."""
+"""How often ground and roofs of houses are under snow, there is the side of a valley, and the camera hangs over a
+square."""
 _SLOPES = (Texture.PLAIN, Texture.PATCHES, Texture.NOISE, Texture.CELLS, Texture.RUST)
 
 
@@ -112,7 +113,7 @@ def _slope(b: Builder) -> None:
 
 
 def _town(b: Builder, houses: int, camera: Camera, snow: int | None) -> None:
-    """Add houses along a few streets, of a few kinds of walls and roofs, as towns have; or with `snow` on all roofs."""
+    """Add houses along a few streets, of a few kinds of walls and roofs, as towns have; or with `snow` on roofs."""
     draw = b.draw
     walls = [b.material(drawn_calm(draw, 4, _WALLS, 0.08)) for _ in range(int(draw.integers(2, 6)))]
     roofs = [b.material(drawn_calm(draw, 3, _ROOFS, 0.1)) for _ in range(int(draw.integers(1, 4)))]
