@@ -21,8 +21,8 @@ from numpy.typing import NDArray
 BLACK = 0.001
 """β: three steps of 8 bits."""
 SEEN = (4e-4, 8e-4)
-"""Over which w rises: one and a half to two and a half of these steps. Higher than days want it: petals without any
-blue stay as they are."""
+"""Over which w rises: one and a half to two and a half of these steps. Days would have it lower; it is meant to
+leave petals without any blue as they are."""
 DIM = (0.008, 0.016)
 """Over which w falls. All chosen on rendered days for validation, and by eye (docs/trials-predict.md)."""
 BRIGHTEST = 0.3
