@@ -145,7 +145,7 @@ def default() -> Config:
             rotation=8.0,
             zoom=(0.7, 1.5),
             mixtures=0.65,
-            days=0.6,
+            days=0.75,
             light_color=0.35,
             camera=0.7,
             exposure=1.2,

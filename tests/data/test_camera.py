@@ -12,7 +12,17 @@ from PIL import Image
 
 from tests.reference.jpeg import quantised_block
 from unlit.color import linear_to_srgb, srgb_to_linear
-from unlit.data.camera import _STEPS_AT_50, CameraLook, _quantised, drawn_look, jpeg_like, photographed, toned
+from unlit.data.camera import (
+    _STEPS_AT_50,
+    CameraLook,
+    _quantised,
+    drawn_look,
+    evened,
+    jpeg_like,
+    photographed,
+    sharpened,
+    toned,
+)
 
 
 def scene(h: int = 40, w: int = 56) -> torch.Tensor:
@@ -62,6 +72,47 @@ def test_corners_lose_what_vignetting_says() -> None:
     kept = photographed(torch.full((1, 1, 3, 33, 33), 0.5), [CameraLook(vignetting=0.4)])[0, 0, 0]
     assert float(kept[16, 16]) == pytest.approx(0.5, rel=0.02)
     assert float(kept[0, 0]) == pytest.approx(0.3, rel=0.02)
+
+
+def test_glare_spreads_its_share_of_all_light_evenly() -> None:
+    light = torch.zeros(1, 2, 3, 48, 72)
+    light[0, 0, :, :, :24], light[0, 1] = 0.6, 0.3
+    kept = photographed(light, [CameraLook(glare=0.1)])[0, :, 0]
+    torch.testing.assert_close(kept[0, :, 24:], torch.full((48, 48), 0.02), rtol=0, atol=0.002)
+    torch.testing.assert_close(kept[0, :, :24], torch.full((48, 24), 0.56), rtol=0, atol=0.004)
+    torch.testing.assert_close(kept[1], torch.full((48, 72), 0.3), rtol=0, atol=0.004)
+
+
+def test_evening_takes_away_its_share_of_broad_differences_and_leaves_fine_ones() -> None:
+    coarse = torch.full((1, 1, 3, 48, 96), 0.05)
+    coarse[..., 48:] = 0.4
+    fine = 1 + 0.2 * (torch.arange(96) % 2)
+    result = evened(coarse * fine, torch.tensor(0.25))[0, 0, 0]
+    logs = result[24].log()
+    step = logs[72:90].mean() - logs[6:24].mean()
+    assert float(step) == pytest.approx(0.75 * np.log(8), abs=0.01)
+    assert float((logs[8:24:2] - logs[7:23:2]).mean()) == pytest.approx(-np.log(1.2), abs=0.01)
+    torch.testing.assert_close(evened(coarse, torch.tensor(0.0)), coarse, rtol=0, atol=0)
+    assert bool(torch.isfinite(evened(torch.zeros(1, 1, 3, 8, 8), torch.tensor(0.3))).all())
+
+
+def test_sharpening_drives_pixels_away_from_the_mean_around_them() -> None:
+    values = scene()[None]
+    kept = sharpened(values, torch.tensor(0.5))[0, 0]
+    around = values[0, 0, :, 9:12, 19:22].mean((1, 2))
+    torch.testing.assert_close(kept[:, 10, 20], 1.5 * values[0, 0, :, 10, 20] - 0.5 * around)
+    assert float(sharpened(values, torch.tensor(-0.7)).diff().abs().sum()) < float(values.diff().abs().sum())
+    flat = torch.full((1, 1, 3, 5, 7), 0.3)
+    torch.testing.assert_close(sharpened(flat, torch.tensor(1.0)), flat)
+
+
+def test_each_sequence_has_the_look_of_its_own_camera() -> None:
+    light = scene()[None].repeat(3, 1, 1, 1, 1)
+    looks = [CameraLook(glare=0.1), CameraLook(evenness=0.3), CameraLook(sharpness=0.8)]
+    together = photographed(light, [*looks])
+    for k, look in enumerate(looks):
+        torch.testing.assert_close(together[k : k + 1], photographed(light[k : k + 1], [look]))
+        assert not torch.allclose(together[k], light[k], atol=0.02)
 
 
 def test_blocks_are_quantised_as_the_slow_transform_does_it() -> None:

@@ -8,14 +8,14 @@ from numpy.typing import NDArray
 
 from unlit.data.augment import seeded
 from unlit.data.dataset import Item
-from unlit.data.daylight import OVERCAST, drawn_days, has_day, roles_of
+from unlit.data.daylight import NIGHT, OVERCAST, drawn_days, has_day, roles_of
 from unlit.data.illuminant import drawn_color_of_light
 from unlit.data.sequence import Sequence
 from unlit.data.settings import AugmentSettings, DataSettings
 from unlit.data.visit import drawn_visit
 
 NAMES = ("01-sun", "02-lamp", "03-sun", "04-sky", "05-flash", "06-sun")
-SUNS, SKY, LAMPS = [0, 2, 5], 3, [1, 4]
+SUNS, SKY, LAMP, FLASH = [0, 2, 5], 3, 1, 4
 
 
 def days(seed: int, count: int = 3) -> NDArray[np.float32]:
@@ -24,17 +24,34 @@ def days(seed: int, count: int = 3) -> NDArray[np.float32]:
     return weights
 
 
-def test_a_day_has_one_sky_at_most_one_sun_and_no_lamps() -> None:
-    for seed in range(100):
-        weights = days(seed)
-        assert (weights[:, SKY] > 0).all()
-        assert (weights[:, LAMPS] == 0).all()
-        assert ((weights[:, SUNS] > 0).all(2).sum(1) <= 1).all()
+def test_by_day_there_are_a_sky_and_at_most_one_sun_and_at_night_lamps_and_little_sky() -> None:
+    nights, ratios = [], []
+    for seed in range(400):
+        for frame in days(seed):
+            assert (frame[SKY] > 0).all()
+            assert (frame[FLASH] == 0).all()
+            suns, night = (frame[SUNS] > 0).all(1).sum(), bool((frame[LAMP] > 0).all())
+            assert suns <= (0 if night else 1)
+            nights.append(night)
+            if night:
+                ratios.append(frame[SKY].mean() / frame[LAMP].mean())
+    assert abs(np.mean(nights) - NIGHT) < 0.025
+    assert min(ratios) > 0.015
+    assert max(ratios) > 0.4, "dusk"
+    assert np.median(ratios) < 0.3
 
 
-def test_a_quarter_of_the_frames_are_overcast_and_suns_differ_within_a_day() -> None:
-    shining = np.stack([(days(seed)[:, SUNS] > 0).all(2) for seed in range(400)])
-    assert abs(1 - shining.any(2).mean() - OVERCAST) < 0.04
+def test_without_lamps_there_are_no_nights() -> None:
+    for seed in range(50):
+        weights = drawn_days(seeded(seed), ["sun", "sky", "sun"], 3)
+        assert (weights[:, 1] > 0.03).all()
+
+
+def test_a_quarter_of_the_days_frames_are_overcast_and_suns_differ_within_a_day() -> None:
+    frames = [days(seed) for seed in range(400)]
+    shining = np.stack([(f[:, SUNS] > 0).all(2) for f in frames])
+    is_day = np.stack([(f[:, LAMP] == 0).all(1) for f in frames])
+    assert abs(1 - shining[is_day].any(1).mean() - OVERCAST) < 0.04
     assert (shining.sum(1) <= 1).all(), "three frames, three suns"
     assert (days(0, count=12)[:, SUNS] > 0).any((0, 2)).all(), "more frames than suns: each comes again"
 
@@ -82,7 +99,7 @@ def is_day(names: tuple[str, ...], share: float, seed: int) -> bool:
     weights = drawn_visit(item(names), seeded(seed), places, 2, DataSettings(), settings).weights
     assert weights is not None
     lit: NDArray[np.bool_] = np.all(weights > 0, axis=2)
-    return bool(lit[:, SKY].all() and not lit[:, LAMPS].any() and (lit[:, SUNS].sum(1) <= 1).all())
+    return bool(lit[:, SKY].all() and not lit[:, FLASH].any() and (lit[:, SUNS].sum(1) <= 1).all())
 
 
 def test_the_share_of_sequences_that_are_days_is_the_one_asked_for() -> None:

@@ -5,7 +5,7 @@ import pytest
 import torch
 
 from tests.reference import paint as reference
-from unlit.predict.paint import CONTRAST, SHARE, lightness_correction, paint_correction
+from unlit.predict.paint import SHARE, lightness_correction, paint_correction
 
 
 def random(*size: int, seed: int = 0) -> torch.Tensor:
@@ -93,18 +93,8 @@ def test_strong_colors_are_drawn_together_over_larger_differences_than_gray() ->
     assert red_drawn > 0.1
 
 
-def test_differences_of_lightness_grow_by_a_tenth_and_colors_stay() -> None:
-    logs = torch.full((3, 20, 30), -1.0)
-    logs[:, :, 15:] -= 1.5
-    after = logs + lightness_correction(logs)
-    assert float(after[0, 0, 0] - after[0, 0, 20]) == pytest.approx(1.5 * CONTRAST, abs=1e-3)
-    assert float(after.mean()) == pytest.approx(float(logs.mean()), abs=1e-3)
-    assert lightness_correction(logs).shape == (1, 20, 30)
-
-
 def test_pixels_are_drawn_most_of_the_way_to_their_paint() -> None:
     logs = torch.tensor([-0.5, -1.0, -2.0])[:, None, None] + 0.1 * random(1, 30, 40)
-    lightness = logs.exp().mean(0).log()
-    drawn = lightness + SHARE * paint_correction(logs)[0]
-    expected = CONTRAST * drawn - (CONTRAST - 1) * drawn.mean()
-    torch.testing.assert_close(lightness + lightness_correction(logs)[0], expected)
+    whole = paint_correction(logs)
+    assert float(whole.abs().max()) > 0.02
+    torch.testing.assert_close(lightness_correction(logs), SHARE * whole)

@@ -133,9 +133,31 @@ def test_worlds_are_the_same_one_by_one_and_together() -> None:
         torch.testing.assert_close(alone.basis.irradiance, world.basis.irradiance)
 
 
-def test_bumps_much_finer_than_a_pixel_hide_hardly_anything() -> None:
-    fine, coarse = (surface_at(plane(side=60, width=w), bumpy(Bump.CROWNS, 1.0))[2] for w in (1e-4, 2.0))
-    assert float(coarse.mean()) < 0.2 * float(fine.mean())
+def light_on_crowns(width: float, height: float, elevation: float | None) -> float:
+    """The mean light on crowns, beside that on a smooth surface, of a sun at an elevation, or of the sky."""
+    hits = plane(side=100, width=width)
+    _, normal, horizon, fineness = surface_at(hits, bumpy(Bump.CROWNS, height))
+    if elevation is None:
+        return float(past_bumps(horizon, None, 0.12, fineness).mean())
+    sun = torch.tensor([math.cos(elevation), 0.0, math.sin(elevation)])
+    towards = torch.stack([(t * sun).sum(1) for t in (*tangents(hits.normal), hits.normal)])
+    shares = past_bumps(horizon, towards, 0.12, fineness)
+    return float((shares * (normal @ sun).clamp_min(0)).mean() / sun[2])
+
+
+@pytest.mark.parametrize("height", [0.4, 0.8, 1.6])
+@pytest.mark.parametrize("elevation", [0.5, 0.8, 1.1, None])
+def test_bumps_too_fine_to_be_seen_take_as_much_light_as_those_that_are(height: float, elevation: float | None) -> None:
+    seen, unseen = (light_on_crowns(width, height, elevation) for width in (1e-4, 2.0))
+    assert seen < 0.99
+    assert unseen == pytest.approx(seen, abs=0.11)
+
+
+def test_bumps_finer_than_a_pixel_have_no_horizons_but_are_fine() -> None:
+    near, far = (surface_at(plane(side=60, width=w), bumpy(Bump.CROWNS, 1.0)) for w in (1e-4, 2.0))
+    assert float(far[2].mean()) < 0.2 * float(near[2].mean())
+    assert float(near[3].max()) < 1e-3
+    assert float(far[3].min()) == pytest.approx(float(near[2].square().mean().sqrt()), rel=0.1)
 
 
 def asked_one_by_one(hits: Hits, m: Materials, kind: Bump) -> tuple[torch.Tensor, torch.Tensor]:
@@ -164,7 +186,8 @@ def test_kinds_of_bumps_together_are_what_each_is_one_by_one(monkeypatch: pytest
     kinds = [kind for kind in Bump if kind != Bump.NONE]
     table, hits = joined([bumpy(kind) for kind in Bump]), plane(side=40, width=0.004)
     m = Materials(*(values[torch.arange(1600) % len(Bump)] for values in vars(table).values()))
-    normal, horizon = bumped(hits, m)
+    normal, horizon, fineness = bumped(hits, m)
+    assert torch.equal(fineness > 0, m.bump != int(Bump.NONE))
     assert torch.equal(normal[m.bump == int(Bump.NONE)], hits.normal[m.bump == int(Bump.NONE)])
     for kind in kinds:
         rows = m.bump == int(kind)

@@ -48,7 +48,7 @@ def drawn(texture: Texture, seed: int, **changes: object) -> Material:
 def test_every_texture_stays_between_soot_and_snow_and_is_the_same_again(texture: Texture) -> None:
     for seed in range(3):
         materials = stacked([drawn(texture, seed)])
-        reflectance, normal, horizon = surface_at(plane(), materials)
+        reflectance, normal, horizon, _ = surface_at(plane(), materials)
         assert bool(torch.isfinite(reflectance).all())
         assert float(reflectance.min()) >= DARKEST - 1e-6
         assert float(reflectance.max()) <= WHITEST + 1e-6
@@ -57,7 +57,7 @@ def test_every_texture_stays_between_soot_and_snow_and_is_the_same_again(texture
         assert torch.equal(reflectance, surface_at(plane(), materials)[0])
 
 
-@pytest.mark.parametrize("texture", [t for t in Texture if t not in (Texture.PLAIN, Texture.PICTURE)])
+@pytest.mark.parametrize("texture", [t for t in Texture if t not in (Texture.PLAIN, Texture.PICTURE, Texture.WATER)])
 def test_every_texture_varies_and_stays_gray_on_gray(texture: Texture) -> None:
     gray = np.repeat(np.array([0.6, 0.08, 0.3, 0.15])[:, None], 3, 1)
     spread = []
@@ -134,7 +134,7 @@ def measured_shares(texture: Texture) -> np.ndarray:
     return np.append(means[0], means[1][2])
 
 
-@pytest.mark.parametrize("texture", Texture)
+@pytest.mark.parametrize("texture", [t for t in Texture if t != Texture.WATER])
 def test_bounces_meet_as_much_of_each_color_as_the_texture_has(texture: Texture) -> None:
     np.testing.assert_allclose(_MEAN_SHARES[texture], measured_shares(texture), atol=0.045)
 

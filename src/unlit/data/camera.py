@@ -1,4 +1,4 @@
-"""What a camera makes of light: vignetting, noise, a tone curve of its own, eight bits, JPEG; then read as plain sRGB.
+"""What a camera makes of light: glare, vignetting, noise, curves of its own, sharpening, JPEG; then read as plain sRGB.
 
 Shapes: b sequences, m frames, h x w pixels. Frames are linear. Pictures of the world are not exactly the inverse sRGB
 curve away from light; a network that only ever saw exact ones would be surprised by all others. The reflectance and the
@@ -20,6 +20,8 @@ from torch.nn.functional import avg_pool2d, interpolate, pad
 from unlit.color import linear_to_srgb, srgb_to_linear
 
 BLOCK = 8
+_SPOTS = 8
+"""Across the shorter side of a picture: what is broad to a camera that lightens shadows."""
 _LUMA = (0.299, 0.587, 0.114)
 _TO_YCC = (_LUMA, (-0.168736, -0.331264, 0.5), (0.5, -0.418688, -0.081312))
 _STEPS_AT_50 = (
@@ -39,6 +41,12 @@ _STEPS_AT_50 = (
 class CameraLook:
     """How one camera, with one setting, differs from an ideal one."""
 
+    glare: float = 0.0
+    """Share of the light that lens and air scatter over all of the picture: black is gray then."""
+    evenness: float = 0.0
+    """Share of broad differences of light, in logs, that the camera takes away: phones lighten large shadows."""
+    sharpness: float = 0.0
+    """How far the encoded values are driven away from their mean over 3 x 3 pixels; negative is softer."""
     vignetting: float = 0.0
     """Light lost in the corners."""
     shot: float = 0.0
@@ -57,7 +65,7 @@ class CameraLook:
     """Of the noise."""
 
 
-_SETTINGS = ("vignetting", "shot", "read", "contrast", "gamma", "saturation")
+_SETTINGS = ("glare", "evenness", "sharpness", "vignetting", "shot", "read", "contrast", "gamma", "saturation")
 
 
 def drawn_look(draw: Generator) -> CameraLook:
@@ -66,6 +74,9 @@ def drawn_look(draw: Generator) -> CameraLook:
     level = float(np.exp(draw.uniform(np.log(1e-5), np.log(1.5e-3)))) if noisy else 0.0
     curved = draw.random() < 0.7
     return CameraLook(
+        glare=float(np.exp(draw.uniform(np.log(0.003), np.log(0.1)))) if draw.random() < 0.4 else 0.0,
+        evenness=float(draw.uniform(0.05, 0.35)) if draw.random() < 0.2 else 0.0,
+        sharpness=float(draw.uniform(-0.7, 1.2)) if draw.random() < 0.5 else 0.0,
         vignetting=float(draw.uniform(0, 0.4)) if draw.random() < 0.4 else 0.0,
         shot=level,
         read=math.sqrt(level) * float(draw.uniform(0.02, 0.2)),
@@ -99,16 +110,39 @@ def photographed(frames: Tensor, looks: list[CameraLook | None]) -> Tensor:
 
 
 def _kept(frames: Tensor, noise: Tensor | None, numbers: Tensor, *, has_jpeg: bool) -> Tensor:
-    """Return `photographed` frames by numbers (8, b, 1, 1, 1, 1): which have a camera, `_SETTINGS`, quality or −1."""
-    has_camera, vignetting, shot, read, contrast, gamma, saturation, quality = numbers.unbind()
-    light = frames * (1 - vignetting * _toward_corners(frames))
+    """Return `photographed` frames by numbers (11, b, 1, 1, 1, 1): which have a camera, `_SETTINGS`, quality or −1."""
+    has_camera, glare, evenness, sharpness, vignetting, shot, read, contrast, gamma, saturation, quality = numbers
+    light = evened(frames + glare * (frames.mean((-2, -1), keepdim=True) - frames), evenness)
+    light = light * (1 - vignetting * _toward_corners(frames))
     if noise is not None:
         light = light + (shot * light.clamp_min(0) + read.square()).sqrt() * noise
-    encoded = toned(linear_to_srgb(light.clamp(0, 1)), contrast, gamma, saturation)
+    encoded = sharpened(toned(linear_to_srgb(light.clamp(0, 1)), contrast, gamma, saturation), sharpness)
     if has_jpeg:
         encoded = torch.where(quality > 0, jpeg_like(encoded, quality.clamp_min(1)), encoded)
     kept = srgb_to_linear((encoded.clamp(0, 1) * 255).round() / 255)
     return torch.where(has_camera > 0, kept, frames)
+
+
+def evened(light: Tensor, evenness: Tensor) -> Tensor:
+    """Return light (b, m, 3, h, w) whose broad differences are less by a share that broadcasts; its mean log stays."""
+    gray = (light.clamp_min(0) * _constant(_LUMA, light.device)[:, None, None]).sum(-3, keepdim=True)
+    broad = _broad(gray.clamp_min(1e-3).log())
+    return light * (evenness * (broad.mean((-2, -1), keepdim=True) - broad)).exp()
+
+
+def sharpened(encoded: Tensor, sharpness: Tensor) -> Tensor:
+    """Return encoded values (b, m, 3, h, w), driven away from their means over 3 x 3 pixels; `sharpness` broadcasts."""
+    means = avg_pool2d(pad(encoded.flatten(0, 1), (1, 1, 1, 1), mode="replicate"), 3, 1).reshape(encoded.shape)
+    return encoded + sharpness * (encoded - means)
+
+
+def _broad(frames: Tensor) -> Tensor:
+    """Return frames (b, m, c, h, w), so blurred that eight spots are left across the shorter side."""
+    b, m, c, h, w = frames.shape
+    side = max(1.0, min(h, w) / _SPOTS)
+    size = [max(1, round(h / side)), max(1, round(w / side))]
+    few = interpolate(frames.flatten(0, 1), size, mode="area")
+    return interpolate(few, (h, w), mode="bicubic").reshape(b, m, c, h, w)
 
 
 def _toward_corners(frames: Tensor) -> Tensor:

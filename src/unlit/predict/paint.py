@@ -14,8 +14,6 @@ them little. The stronger a color, the less likely that another surface has it t
 
     σ = min(σ₀ + s |c|, σ₁),   ℓ being counted from that of the brightest twentieth, so that the scale does not matter.
 
-Last, differences of lightness are made larger by a tenth: a network that is not sure says less than there is.
-
 The chromaticities are those of log (exp(ρ − ℓ) + φ) along two orthonormal axes: where colors are strong one channel is
 dark, and its own log mostly noise.
 """
@@ -41,9 +39,6 @@ SHARE = 0.8
 """Of the way to ℓ' that pixels are drawn. All of it measures no better, and a surface that lies half in shadow breaks
 into two even parts then, and the border between them shows."""
 
-CONTRAST = 1.1
-"""By which differences of lightness are multiplied."""
-
 LIGHTNESS_RANGE = (-8.0, 2.0)
 """What lies beyond counts as the end of the range: so the grid stays small."""
 
@@ -57,10 +52,8 @@ _CORNERS = tuple(product((0, 1), repeat=3))
 
 
 def lightness_correction(log_reflectance: Tensor) -> Tensor:
-    """Return what is to be added to all channels of `log_reflectance` (3, h, w), (1, h, w): paints, then contrast."""
-    drawn = SHARE * paint_correction(log_reflectance)
-    lightness = _lightness(log_reflectance + drawn)
-    return drawn + (CONTRAST - 1) * (lightness - lightness.mean())
+    """Return what is to be added to all channels of `log_reflectance` (3, h, w), (1, h, w)."""
+    return SHARE * paint_correction(log_reflectance)
 
 
 def paint_correction(log_reflectance: Tensor) -> Tensor:

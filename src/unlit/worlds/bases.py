@@ -19,11 +19,13 @@ from unlit.worlds import render
 from unlit.worlds.description import LightBasis, ShapeKind
 from unlit.worlds.hits import Hits
 from unlit.worlds.materials import joined
+from unlit.worlds.night import with_lit_windows
 from unlit.worlds.open import OUTDOORS, drawn_skies, hazed, horizon, seen_sky, sky_seen_by
 from unlit.worlds.open import REFLECTANCE as SKY_REFLECTANCE
 from unlit.worlds.relief import Surface, directions_to, shaded_normals, shares_past_bumps
 from unlit.worlds.scene import Scene, scene
 from unlit.worlds.surface import surface_at
+from unlit.worlds.water import is_water, mirroring
 
 FINER = 2
 GROUP = 8
@@ -40,11 +42,12 @@ class World:
     scene: Scene
     basis: LightBasis
     """Where nothing is hit, reflectance is 1 (the sky's 1.05) and irradiance the brightness of the open; the mask is
-    False there, and where a surface shines."""
+    False there, and where a surface shines or mirrors."""
     highlight: Tensor
     """(k, 1, h, w): what shiny surfaces add to the picture, for each light."""
     with_sky: Tensor
-    """(1, h, w): the mask, True where the sky is too: not a surface, but all light, on a white sheet."""
+    """(1, h, w): the mask, True where sky and water are too: not known surfaces, but light, on a white sheet or a gray
+    one."""
 
     def frames(self) -> Tensor:
         """Return the pictures (k, 3, h, w) under each light alone, linear and of no stated exposure."""
@@ -131,10 +134,12 @@ def _world(home: Scene, s: Scene, hits: render.Hits, pixel: Tensor, surface: Sur
         home.shapes, home.lights, hits.position, hits.normal, shading_normals=shaded, mask=hits.mask,
         samples=max(1, samples // FINER**2), seed=s.seed & 0x7FFFFFFF,
     )  # fmt: skip
-    light, sky = _with_the_open(s, hits, light * shares[:, None], reflectance)
+    light = with_lit_windows(s, hits, pixel, surface.reflectance, light * shares[:, None])
+    light, sky = _with_the_open(home, s, hits, light, reflectance, samples)
     reflectance = torch.where(sky, SKY_REFLECTANCE, reflectance)
     gloss = s.materials.gloss[s.shapes.material[hits.shape.clamp_min(0)].long()] * hits.mask
-    mask = hits.mask & (gloss == 0)
+    water = is_water(s, hits)
+    mask = hits.mask & (gloss == 0) & ~water
     coarse = avg_pool2d(reflectance[None], FINER)[0]
     basis = LightBasis(
         coarse,
@@ -144,11 +149,16 @@ def _world(home: Scene, s: Scene, hits: render.Hits, pixel: Tensor, surface: Sur
         avg_pool2d(shaded[None], FINER)[0],
     )
     highlight = avg_pool2d(_highlights(home, s, hits, shaded, light, gloss), FINER)
-    return World(home, basis, highlight, avg_pool2d((mask | sky).float()[None], FINER)[0] == 1)
+    return World(home, basis, highlight, avg_pool2d((mask | sky | water).float()[None], FINER)[0] == 1)
 
 
-def _with_the_open(s: Scene, hits: render.Hits, light: Tensor, reflectance: Tensor) -> tuple[Tensor, Tensor]:
-    """Return `light` (k, 3, h, w) with what is seen where nothing is hit, and where (1, h, w) that is the sky."""
+def _with_the_open(
+    home: Scene, s: Scene, hits: render.Hits, light: Tensor, reflectance: Tensor, samples: int
+) -> tuple[Tensor, Tensor]:
+    """Return `light` (k, 3, h, w) with what is seen where nothing is hit, and where (1, h, w) that is the sky.
+
+    Water mirrors it, and haze lies before all.
+    """
     size = (hits.shape.shape[0], hits.shape.shape[1])
     if s.place not in OUTDOORS:
         shares = [_VOID.get(role, 0.0) if s.place == "room" else 0.0 for role in s.roles]
@@ -158,6 +168,7 @@ def _with_the_open(s: Scene, hits: render.Hits, light: Tensor, reflectance: Tens
     direction, is_sky = sky_seen_by(s.camera, size, hits.mask)
     end = horizon(skies).to(light.device)
     beyond = torch.where(is_sky, seen_sky(skies, direction, is_sky), end[:, :, None]).reshape(-1, 3, *size)
+    light = mirroring(home, s, hits, light, skies, max(1, samples // FINER**2))
     light = hazed(light, reflectance, hits.depth, left, end)
     return torch.where(hits.mask, light, beyond), is_sky.reshape(1, *size)
 

@@ -3,6 +3,9 @@
 Shapes: n hits, a directions around, j positions around a hit. The height of the bumps is a function of the place; its
 slope turns the normal. How steeply the bumps around rise above a place, its *horizons*, says which light they keep from
 it (`src/unlit/worlds/bump_shade.py`). Bumps of one kind are asked once, for heights at all positions around their hits.
+
+Bumps finer than a pixel have no horizons that could be seen, and yet take light, as far woods do: what is lost of the
+horizons is a number of its own, the *fineness*, a slope.
 """
 
 from __future__ import annotations
@@ -29,12 +32,14 @@ _TOGETHER = {"cpu": 1 << 12, "cuda": 1 << 18}
 """Hits whose heights are computed together: few enough for a processor's cache, and for the memory of a GPU."""
 
 
-def bumped(hits: Hits, m: Materials) -> tuple[Tensor, Tensor]:
-    """Return normals (n, 3), turned by the slope of the bumps, and horizons (n, a): slopes, 0 where nothing rises.
+def bumped(hits: Hits, m: Materials) -> tuple[Tensor, Tensor, Tensor]:
+    """Return normals (n, 3), turned by the slope of the bumps; horizons (n, a), 0 where nothing rises; fineness (n,).
 
-    `m` has a row for each hit.
+    Horizons and fineness are slopes. `m` has a row for each hit.
     """
     normal, horizon = hits.normal.clone(), hits.width.new_zeros(len(hits.width), DIRECTIONS)
+    steepness = torch.tensor([_STEEPNESS.get(kind, 0.0) for kind in Bump]).to(normal.device, non_blocking=True)
+    fineness = steepness[m.bump] * m.bump_height * (1 - _resolved(hits.width / m.bump_scale))
     together = _TOGETHER.get(normal.device.type, 1 << 18)
     for kind, field in _FIELDS.items():
         for rows in (m.bump == int(kind)).nonzero()[:, 0].split(together):
@@ -42,8 +47,19 @@ def bumped(hits: Hits, m: Materials) -> tuple[Tensor, Tensor]:
                 few = Hits(*(values[rows] for values in vars(hits).values()))
                 some = Materials(*(values[rows] for values in vars(m).values()))
                 normal[rows], horizon[rows] = _bumped(few, some, field)
-    return normal, horizon
+    return normal, horizon, fineness
 
+
+def _resolved(width: Tensor) -> Tensor:
+    """Return how much of the horizons of bumps is seen with pixels so wide, in scales of the bumps (n,)."""
+    return 1 / (1 + (width / 0.6).square())
+
+
+_STEEPNESS: dict[Bump, float] = {
+    Bump.NOISE: 0.27, Bump.GRAIN: 0.31, Bump.DENTS: 0.46, Bump.JOINTS: 0.23, Bump.WAVES: 0.72, Bump.THREADS: 0.51,
+    Bump.CROWNS: 0.72,
+}  # fmt: skip
+"""Measured: the root mean square of horizons of bumps of height 1 that can be seen."""
 
 Field = Callable[[Hits, Tensor, Materials], Tensor]
 """Heights (j, n) of bumps, in their own scale, at positions (j, n, 3) around hits."""

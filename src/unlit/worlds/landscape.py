@@ -1,15 +1,19 @@
-"""What grows and lies in the open: trees, rocks."""
+"""What grows and lies in the open: trees, rocks, water."""
 
 from __future__ import annotations
 
 import numpy as np
+from numpy.random import Generator
 from numpy.typing import NDArray
 
 from unlit.worlds.builder import Builder, dome, turned
 from unlit.worlds.materials import Texture
-from unlit.worlds.palette import drawn_leaves, drawn_material
+from unlit.worlds.palette import Material, drawn_leaves, drawn_material
 
 Array = NDArray[np.float64]
+
+WATER = 0.25
+"""Its reflectance, by agreement: `water.py`."""
 
 
 def tree(b: Builder, at: Array, height: float) -> None:
@@ -69,3 +73,17 @@ def rock(b: Builder, at: Array, size: float) -> None:
             stone,
             turned(*draw.uniform(0, 6.3, 3)),
         )
+
+
+def drawn_water(draw: Generator) -> Material:
+    """Return water: its last color is its body's; smooth or rippled, with ripples of a hand to waves of meters."""
+    water = drawn_material(draw, 1.0, (Texture.WATER,))
+    # From brown over green to blue, none of them strong.
+    murk = np.array([draw.uniform(0.3, 1.0), draw.uniform(0.7, 1.1), draw.uniform(0.4, 1.2)])
+    body = np.clip(murk * np.exp(draw.uniform(np.log(0.01), np.log(0.15))), 0.004, 0.3)
+    water.colors = np.stack([*np.full((3, 3), WATER), body])
+    water.wear = water.gloss = 0.0
+    water.scale = float(np.exp(draw.uniform(np.log(0.2), np.log(6.0))))
+    water.bump = 0
+    water.params[0] = np.exp(draw.uniform(np.log(0.003), np.log(0.3)))  # how steep waves are
+    return water

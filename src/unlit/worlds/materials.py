@@ -39,6 +39,7 @@ class Texture(IntEnum):
     COAT = 20
     LINES = 21
     WINDOWS = 22
+    WATER = 23
 
 
 class Bump(IntEnum):

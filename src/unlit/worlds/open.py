@@ -46,7 +46,7 @@ _TINTED = 0.3
 """Share of skies whose clouds have some of its color, as before storms and at dusk."""
 _GLOWING = 0.15
 """Share of skies that turn not white but warm towards the horizon."""
-_HAZY = 0.5
+_HAZY = 0.4
 """Share of places that have haze."""
 _THICKEST = 0.2
 """What is left, at least, of the light of far things. Mostly it is far more: days of fog are few."""
@@ -56,6 +56,8 @@ _NEAR = 100.0
 """Meters: where all is nearer, far things would be here. Haze between two sides of a street would be smoke."""
 _FARTHEST = 2.0
 """Haze grows with the depth up to so many times that of far things."""
+_BRIGHTEST = 2.0
+"""Haze is at most so bright beside the light on what is seen."""
 _DARKEST = 0.02
 """Reflectance below which haze is not divided by it any further."""
 _LOWEST = 0.08
@@ -95,7 +97,7 @@ def drawn_skies(roles: tuple[Role, ...], seed: int) -> tuple[list[Sky], Tensor]:
     draw = np.random.default_rng((_SKIES, seed))
     skies = [_drawn_sky(draw, role) for role in roles]
     is_hazy = draw.random() < _HAZY
-    left = np.exp(np.log(_THICKEST) * draw.random(len(roles)) ** 3) if is_hazy else np.ones(len(roles))
+    left = np.exp(np.log(_THICKEST) * draw.random(len(roles)) ** 4) if is_hazy else np.ones(len(roles))
     return skies, torch.from_numpy(left).float()
 
 
@@ -179,9 +181,13 @@ def hazed(light: Tensor, reflectance: Tensor, depth: Tensor, left: Tensor, airli
     if float(left.min()) >= 1 or not bool(known.any()):
         return light
     far = torch.quantile(depth[known][:: max(1, int(known.sum()) // 4096)], _FAR).clamp_min(_NEAR)
+    # What keeps the light from all that is seen keeps it from the air before it too.
+    level = (light.mean(1) * known).sum((1, 2)) / known.sum()
+    airlight = airlight.to(light)
+    airlight = airlight * (_BRIGHTEST * level / airlight.mean(1).clamp_min(1e-9)).clamp_max(1)[:, None]
     thickness = left.to(light).log()[:, None, None, None]
     through = torch.where(known, torch.exp(thickness * (depth / far).clamp_max(_FARTHEST)), 1.0)
-    added = airlight.to(light)[:, :, None, None] * (1 - through) / reflectance.clamp_min(_DARKEST)
+    added = airlight[:, :, None, None] * (1 - through) / reflectance.clamp_min(_DARKEST)
     return light * through + added
 
 

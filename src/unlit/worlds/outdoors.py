@@ -10,7 +10,7 @@ from unlit.worlds.builder import Builder, dome, rolling, stairs, turned
 from unlit.worlds.calm import drawn_calm
 from unlit.worlds.casters import add_casters
 from unlit.worlds.description import Camera
-from unlit.worlds.landscape import rock, tree
+from unlit.worlds.landscape import drawn_water, rock, tree
 from unlit.worlds.light import Lighting, add_day, add_lamps_around
 from unlit.worlds.materials import Texture
 from unlit.worlds.palette import drawn_color, drawn_leaves, drawn_material
@@ -40,21 +40,24 @@ _FACADE = (
     Texture.CELLS,
     Texture.PATCHES,
 )
+_OPEN = 0.15
+"""How often a side of a street has no houses."""
+_NEAREST, _MOST = 20, 50
+"""Shapes of a row's houses: until there are so many, windows stand out; then the row ends."""
+_POND = 0.12
+"""How often the lower half of a garden, or a little less or more, is under water."""
 
 
 def street(draw: Generator) -> tuple[Builder, Lighting, Camera]:
     """Return a street: houses with windows at both sides, posts, trees, signs."""
     b = Builder(draw)
-    half, length = draw.uniform(3, 8), draw.uniform(25, 50)
+    half, length = draw.uniform(3, 8), draw.uniform(25, 80)
     b.box((0, length / 2 - 5, -0.5), (60, length, 0.5), b.material(drawn_calm(draw, 6, _GROUND)))
     kerb = b.material(drawn_calm(draw, 3, (Texture.PLAIN, Texture.BRICK, Texture.SPECKLE)))
     for side in (-1, 1):
         b.box((side * (half + 5), length / 2 - 5, 0.05), (5.6, length, 0.08), kerb)
-        y = draw.uniform(-4, 4)
-        while y < length and draw.random() < 0.9 and len(b) < 36:
-            width = draw.uniform(3, 9)
-            house(b, np.array([side * (half + 5), y + width / 2, 0]), side, (4, width / 2), draw.uniform(3, 14))
-            y += width + (draw.uniform(0, 3) if draw.random() < 0.3 else 0.0)
+        if draw.random() >= _OPEN:
+            _row(b, side, half + 5, length)
     for _ in range(int(draw.integers(2, 8))):
         along_street(
             b, np.array([draw.choice([-1, 1]) * half * draw.uniform(0.6, 1.1), draw.uniform(3, length * 0.6), 0.1])
@@ -67,6 +70,22 @@ def street(draw: Generator) -> tuple[Builder, Lighting, Camera]:
         camera = Camera((start, -3.0, eye), (to, 12.0, eye + draw.normal(0, 1.2)), float(view))
         focus = np.array([0, 10.0, 1.5])
     return b, daylight(b, focus, camera, 6.0), camera
+
+
+def _row(b: Builder, side: float, away: float, length: float) -> None:
+    """Add houses along one side of a street, of much the same height; the nearest have windows that stand out."""
+    draw = b.draw
+    y, usual, first = draw.uniform(-6, 2), draw.uniform(3.5, 16), len(b)
+    while y < length and len(b) - first < _MOST:
+        width = draw.uniform(4, 12)
+        at, height = np.array([side * away, y + width / 2, 0]), usual * draw.uniform(0.75, 1.25)
+        if len(b) - first < _NEAREST:
+            house(b, at, side, (4, width / 2), height)
+        else:
+            front = b.material(drawn_calm(draw, 3, (*_FACADE[:4], *(Texture.WINDOWS,) * 8), 0.06))
+            b.box(at + [0, 0, height / 2], (4, width / 2, height / 2), front)
+            _roof(b, at + [0, 0, height], (4, width / 2))
+        y += width + (draw.uniform(0, 4) if draw.random() < 0.25 else 0.0)
 
 
 def _from_above(draw: Generator, reach: tuple[float, float], height: tuple[float, float]) -> Camera:
@@ -143,6 +162,8 @@ def garden(draw: Generator) -> tuple[Builder, Lighting, Camera]:
     meadow = drawn_leaves(draw, 1.5) if draw.random() < 0.35 else drawn_calm(draw, 3, _GROUND)
     ground = b.material(meadow)
     b.relief((0, 8, -0.6), (22, 22, draw.uniform(0.05, 0.55)), rolling(draw, 0.9), ground)
+    if draw.random() < _POND:
+        b.quad((0, 8, draw.uniform(-0.7, -0.5)), (22, 0, 0), (0, 22, 0), b.material(drawn_water(draw)))
     if draw.random() < 0.5:
         wall = b.material(drawn_calm(draw, 3, _FACADE, 0.06))
         y, high = draw.uniform(5, 12), draw.uniform(1, 4)

@@ -179,10 +179,11 @@ def _set_bump(draw: Generator, material: Material, size: float) -> None:
 
 
 def drawn_greens(draw: Generator) -> Array:
-    """Return colors of leaves: green, yellow, brown; now and then blossoms."""
+    """Return colors of leaves: green, yellow, brown, most of them dull; now and then blossoms."""
     tones = []
+    is_dull = draw.random() < 0.75
     for _ in range(3):
-        hue, saturation = draw.normal(0.24, 0.05), draw.uniform(0.3, 0.85)
+        hue, saturation = draw.normal(0.22, 0.045), draw.uniform(0.15, 0.6) if is_dull else draw.uniform(0.3, 0.85)
         color = np.array(colorsys.hsv_to_rgb(hue % 1, saturation, 1.0)) ** 1.6
         tones.append(color * draw.uniform(0.05, 0.3) / float(color @ _WEIGHTS))
     return np.clip(np.stack([*tones, drawn_color(draw, vivid=0.7)]), 0.02, 0.9)
@@ -228,6 +229,7 @@ _MEAN_SHARES: dict[int, tuple[float, float, float, float]] = {
     Texture.SPECKLE: (0.87, 0.05, 0.04, 0.04), Texture.PICTURE: (0.6, 0.4, 0, 0), Texture.PLAID: (0.59, 0.18, 0.23, 0),
     Texture.GRADIENT: (0.5, 0.5, 0, 0), Texture.BLOCKS: (0.21, 0.21, 0.22, 0.31), Texture.COAT: (0.49, 0.49, 0.02, 0),
     Texture.LINES: (0.77, 0.06, 0.08, 0.09), Texture.WINDOWS: (0.57, 0.28, 0.1, 0.05),
+    Texture.WATER: (0, 0, 0, 1),
 }  # fmt: skip
 """Measured: how much of each color textures have, on the whole; of pictures those that are printed in two colors.
 Ribs of leaves are darker than their color, and blocks than theirs."""

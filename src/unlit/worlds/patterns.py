@@ -35,6 +35,7 @@ PATTERNS: dict[Texture, Callable[[Places], Tensor]] = {
     Texture.COAT: natural.coat,
     Texture.LINES: made.lines,
     Texture.WINDOWS: made.windows,
+    Texture.WATER: natural.plain,
 }
 
 

@@ -37,6 +37,8 @@ class Surface:
     """(n, 3): the normal, with bumps."""
     horizon: Tensor
     """(n, a): `src/unlit/worlds/bumps.py`."""
+    fineness: Tensor
+    """(n,): the same."""
 
 
 def shaded_normals(s: Scene, hits: render.Hits, pixel: Tensor, surface: Surface) -> Tensor:
@@ -54,15 +56,16 @@ def shaded_normals(s: Scene, hits: render.Hits, pixel: Tensor, surface: Surface)
 def shares_past_bumps(home: Scene, s: Scene, hits: render.Hits, pixel: Tensor, surface: Surface) -> Tensor:
     """Return the shares (k, h, w) of each light that bumps leave; the scene on the CPU, and on the device."""
     shares = torch.ones(len(home.lights.kind), hits.shape.numel(), device=hits.shape.device)
-    rough = (surface.horizon.amax(1) > 0).nonzero()[:, 0]
+    rough = (surface.horizon.amax(1) + surface.fineness > 0).nonzero()[:, 0]
     if len(rough):
-        pixel, horizon = pixel[rough], surface.horizon[rough]
+        pixel, horizon, fineness = pixel[rough], surface.horizon[rough], surface.fineness[rough]
         frame = _frame(s.shapes, hits, pixel, surface.normal[rough])
         for k, kind in enumerate(home.lights.kind.tolist()):
             towards = directions_to(s.lights, kind, k, hits.position)
             if towards is not None:
                 towards = torch.einsum("nfi,in->fn", frame, towards.flatten(1)[:, pixel])
-            shares[k, pixel] = past_bumps(horizon, towards, _WIDE if kind == LightKind.PANEL else _SOFT)
+            soft = _WIDE if kind == LightKind.PANEL else _SOFT
+            shares[k, pixel] = past_bumps(horizon, towards, soft, fineness)
     return shares.reshape(-1, *hits.shape.shape)
 
 

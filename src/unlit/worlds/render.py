@@ -77,12 +77,17 @@ def primary_hits(
     device = device or shapes.to_world.device
     direction, axis = camera_rays(camera, size, device)
     origin = torch.tensor(camera.position).to(device, non_blocking=True)[:, None].expand_as(direction)
-    look = kernel_hits if _is_fast(form, device, shapes) else _reference_hits
-    met = look(shapes, origin, direction)
+    met = met_by_rays(shapes, origin, direction, form)
     position, normal, object_position, object_normal = met.vectors.reshape(4, 3, *size)
     depth = met.distance * (direction * axis[:, None]).sum(0)
     index = met.index.reshape(size)
     return Hits(index, position, normal, object_position, object_normal, depth.reshape(1, *size))
+
+
+def met_by_rays(shapes: Shapes, origin: Tensor, direction: Tensor, form: Form = "auto") -> Met:
+    """Return what rays (3, r) meet first, on the device of the rays."""
+    look = kernel_hits if _is_fast(form, origin.device, shapes) else _reference_hits
+    return look(shapes, origin, direction)
 
 
 def irradiance(

@@ -17,8 +17,11 @@ DARKEST, WHITEST = 0.02, 0.92
 """Of any surface. Soot and fresh snow."""
 
 
-def surface_at(hits: Hits, materials: Materials) -> tuple[Tensor, Tensor, Tensor]:
-    """Return reflectance (n, 3), normals (n, 3) in the shape's space, with bumps, and the bumps' horizons (n, a)."""
+def surface_at(hits: Hits, materials: Materials) -> tuple[Tensor, Tensor, Tensor, Tensor]:
+    """Return reflectance (n, 3), normals (n, 3) in the shape's space, with bumps, the bumps' horizons and fineness.
+
+    Horizons are (n, a), fineness (n,): `bumps.py`.
+    """
     m = Materials(*(values[hits.material] for values in vars(materials).values()))
     places = pattern_places(hits, m)
     reflectance = reflectance_at(places, m.texture)

@@ -9,7 +9,7 @@ from numpy.typing import NDArray
 from unlit.worlds.builder import GRID, Builder, dome, rolling
 from unlit.worlds.calm import drawn_calm
 from unlit.worlds.description import Camera
-from unlit.worlds.landscape import tree
+from unlit.worlds.landscape import drawn_water, tree
 from unlit.worlds.light import Lighting
 from unlit.worlds.materials import Texture
 from unlit.worlds.outdoors import daylight
@@ -24,9 +24,13 @@ _WALLS = (
     Texture.RUST,
 )  # fmt: skip
 _ROOFS = (Texture.PLAIN, Texture.BRICK, Texture.RUST, Texture.STRIPES)
-_WINTER, _VALLEY, _SQUARE = 0.1, 0.35, 0.45
-"""How often ground and roofs of houses are under snow, there is the side of a valley, and the camera hangs over a
-square."""
+_WINTER, _VALLEY, _SQUARE, _WATER, _CITY = 0.1, 0.4, 0.4, 0.3, 0.35
+"""How often ground and roofs of houses are under snow, there is the side of a valley, the camera hangs over a square,
+there is water, and a town is large."""
+_LEVEL = 0.15
+"""Meters of the water above the flat ground: hills are shores and islands."""
+_TRIES = 8
+"""To find a place on land."""
 _SLOPES = (Texture.PLAIN, Texture.PATCHES, Texture.NOISE, Texture.CELLS, Texture.RUST)
 
 
@@ -38,20 +42,22 @@ def vista(draw: Generator) -> tuple[Builder, Lighting, Camera]:
     b.quad((0, 0, 0), (4000, 0, 0), (0, 4000, 0), ground)
     if draw.random() < 0.5:
         b.relief((0, 60, -0.5), (140, 110, draw.uniform(0.5, 3)), rolling(draw, 0.9), ground)
+    water = _water(b) if draw.random() < _WATER else None
     for _ in range(int(draw.integers(0, 4))):
         _mountain(b)
     if draw.random() < _VALLEY:
         _slope(b)
     if draw.random() < _SQUARE:
         half = np.array([draw.uniform(6, 22), draw.uniform(5, 14)])
-        add_square(b, np.array([*_place(draw, camera, 8, 40), 0.0]), half)
-    _town(b, int(draw.integers(6, 41)), camera, ground if snow is not None else None)
+        add_square(b, np.array([*_place(draw, camera, 8, 40, water), 0.0]), half)
+    houses, far = (int(draw.integers(30, 80)), 400.0) if draw.random() < _CITY else (int(draw.integers(6, 41)), 150.0)
+    _town(b, houses, far, camera, ground if snow is not None else None, water)
     for _ in range(int(draw.integers(0, 7)) if draw.random() < 0.5 else 0):
-        _tower(b, np.array([*_place(draw, camera, 60, 180), 0]))
+        _tower(b, np.array([*_place(draw, camera, 60, 180, water), 0]))
     for _ in range(int(draw.integers(1, 4))):
-        _woods(b, int(draw.integers(3, 9)), _place(draw, camera, 15, 110))
+        _woods(b, int(draw.integers(3, 9)), _place(draw, camera, 15, 110, water))
     for _ in range(int(draw.integers(0, 3))):
-        tree(b, np.array([*_place(draw, camera, 4, 25), 0]), draw.uniform(4, 9))
+        tree(b, np.array([*_place(draw, camera, 4, 25, water), 0]), draw.uniform(4, 9))
     return b, daylight(b, np.array([0, 60.0, 3.0]), camera, 25.0), camera
 
 
@@ -75,10 +81,32 @@ def _camera(draw: Generator) -> Camera:
     return Camera((0.0, -15.0, high), (draw.normal(0, 4), 85.0, high + 100 * slope), view)
 
 
-def _place(draw: Generator, camera: Camera, near: float, far: float) -> Array:
-    """Return a place (2,) in view, or nearly, between two distances."""
-    away = np.exp(draw.uniform(np.log(near), np.log(far)))
-    return np.array([draw.uniform(-1, 1) * (away + 15) * np.tan(camera.view / 2) * 1.6, away])
+def _place(draw: Generator, camera: Camera, near: float, far: float, water: Array | None) -> Array:
+    """Return a place (2,) in view, or nearly, between two distances: on land, as a rule."""
+    for _ in range(_TRIES):
+        away = np.exp(draw.uniform(np.log(near), np.log(far)))
+        place = np.array([draw.uniform(-1, 1) * (away + 15) * np.tan(camera.view / 2) * 1.6, away])
+        if water is None or not bool(((place > water[0]) & (place < water[1])).all()):
+            break
+    return place
+
+
+def _water(b: Builder) -> Array:
+    """Add a river, a lake or the sea, and return its lowest and highest x and y (2, 2)."""
+    draw = b.draw
+    kind = draw.random()
+    if kind < 0.35:  # a river, across or along the way one looks
+        half = np.array([2000.0, draw.uniform(6, 30)])
+        half = half if draw.random() < 0.6 else half[::-1]
+    elif kind < 0.7:
+        half = draw.uniform([15, 10], [120, 60])
+    else:
+        half = np.array([4000.0, 2000.0])
+    middle = np.array([draw.normal(0, 12), half[1] + draw.uniform(5, 90)])
+    if half[1] > half[0]:
+        middle[1] = 0.0
+    b.quad((*middle, _LEVEL), (half[0], 0, 0), (0, half[1], 0), b.material(drawn_water(draw)))
+    return np.stack([middle - half, middle + half])
 
 
 def _mountain(b: Builder) -> None:
@@ -112,15 +140,18 @@ def _slope(b: Builder) -> None:
     b.relief(middle + [0, draw.uniform(20, 120), 0], (*half, high), heights, b.material(stuff), side)
 
 
-def _town(b: Builder, houses: int, camera: Camera, snow: int | None) -> None:
-    """Add houses along a few streets, of a few kinds of walls and roofs, as towns have; or with `snow` on roofs."""
+def _town(b: Builder, houses: int, far: float, camera: Camera, snow: int | None, water: Array | None) -> None:
+    """Add houses along a few streets, of a few kinds of walls and roofs, as towns have; or with `snow` on roofs.
+
+    The last are `far` meters away.
+    """
     draw = b.draw
     walls = [b.material(drawn_calm(draw, 4, _WALLS, 0.08)) for _ in range(int(draw.integers(2, 6)))]
     roofs = [b.material(drawn_calm(draw, 3, _ROOFS, 0.1)) for _ in range(int(draw.integers(1, 4)))]
     roofs = roofs if snow is None else [snow]
     gap = draw.uniform(7, 14)
     for _ in range(houses):
-        x, y = np.round(_place(draw, camera, 18, 150) / gap) * gap + draw.normal(0, 0.8, 2)
+        x, y = np.round(_place(draw, camera, 18, far, water) / gap) * gap + draw.normal(0, 0.8, 2)
         half, high = draw.uniform(0.25, 0.48, 2) * gap, draw.uniform(3, 12)
         at = np.array([x, y, 0])
         b.box(at + [0, 0, high / 2], (*half, high / 2), walls[int(draw.integers(len(walls)))])
