@@ -134,9 +134,9 @@ def default() -> Config:
 
     unlit train default --data worlds:0:4000:384x256:128 --run RUN
 
-    One H200: 32 ms a step, 22 to 28 with `train.compile`; 4,300 scenes take five minutes by thirteen processes that
-    render. The network of the package is a mean of such a run, of 40,600 steps at a rate of 1.5e-3, and of the network
-    that it began with; docs/training.md has its scores.
+    One H200: 30 ms a step; 4,000 scenes take five minutes by thirteen processes that render. The network of the package
+    is a mean of such a run, of 31,844 steps in two parts, and of the network that it began with; docs/training.md has
+    its scores.
     """
     return Config(
         recipe="default",

@@ -64,11 +64,12 @@ class AugmentSettings:
     """A mixture is of 2 to so many lights, few and many alike."""
     days: float = 0.0
     """Where `mixtures` is above 0 and frames' names end in `-sun` and `-sky`: the share of sequences whose frames are
-    days, one sun or none under the sky, with the colors of both."""
+    days, one sun or none under the sky, with the colors of both; a tenth of them lamps at dusk or night."""
     light_color: float = 0.0
     """Mixtures: the share of sequences whose lamps have colors, warm to cool, as a camera's white balance leaves it."""
     camera: float = 0.0
-    """The share of sequences seen as a camera keeps them: noise, a tone curve that is not sRGB's, JPEG, vignetting."""
+    """The share of sequences seen as a camera keeps them: glare, noise, tone curves that are not sRGB's, sharpening,
+    JPEG, vignetting."""
     exposure: float = 0.0
     """Stops: each frame is made brighter or darker by up to this much, before clipping."""
     white_balance: float = 0.0
