@@ -106,6 +106,51 @@ def test_sharpening_drives_pixels_away_from_the_mean_around_them() -> None:
     torch.testing.assert_close(sharpened(flat, torch.tensor(1.0)), flat)
 
 
+def test_glare_keeps_the_color_of_all_light() -> None:
+    light = torch.rand(1, 1, 3, 20, 30, generator=torch.Generator().manual_seed(0)) * torch.tensor(
+        [0.9, 0.3, 0.1]
+    ).reshape(3, 1, 1)
+    kept = photographed(light, [CameraLook(glare=0.3)])
+    torch.testing.assert_close(kept.mean((3, 4)), light.mean((3, 4)), rtol=0.01, atol=1e-3)
+
+
+def test_evening_keeps_the_mean_log_and_the_ratios_of_channels() -> None:
+    light = torch.rand(1, 2, 3, 40, 60, generator=torch.Generator().manual_seed(0)) + 0.1
+    light[..., 30:] *= 4
+    after = evened(light, torch.tensor(0.3))
+    torch.testing.assert_close(after[:, :, 0] / after[:, :, 2], light[:, :, 0] / light[:, :, 2])
+    torch.testing.assert_close(after.log().mean((2, 3, 4)), light.log().mean((2, 3, 4)), rtol=0, atol=0.01)
+
+
+def test_what_is_an_eighth_of_the_shorter_side_or_finer_is_not_evened() -> None:
+    stripes = 0.3 + 0.2 * (torch.arange(160) // 5 % 2).float().expand(1, 1, 3, 80, 160)
+    after = evened(stripes, torch.tensor(0.3))
+    torch.testing.assert_close(after.amax() / after.amin(), torch.tensor(0.5 / 0.3), rtol=0.06, atol=0)
+
+
+def test_light_is_scattered_and_lost_before_the_camera_evens_curves_and_sharpens() -> None:
+    light = scene()[None] * 0.8
+    look = CameraLook(glare=0.1, evenness=0.2, sharpness=0.5, vignetting=0.3, contrast=0.3, gamma=1.1, saturation=1.2)
+    h, w = light.shape[-2:]
+    y, x = torch.linspace(-1, 1, h)[:, None], torch.linspace(-1, 1, w)
+    scattered = light + 0.1 * (light.mean((3, 4), keepdim=True) - light)
+    reached = scattered * (1 - 0.3 * (x.square() + y.square()) / 2)
+    curved = toned(
+        linear_to_srgb(evened(reached, torch.tensor(0.2)).clamp(0, 1)), *(torch.tensor(n) for n in (0.3, 1.1, 1.2))
+    )
+    expected = sharpened(curved, torch.tensor(0.5)).clamp(0, 1)
+    kept = linear_to_srgb(photographed(light, [look]))
+    torch.testing.assert_close(kept, expected, rtol=0, atol=0.5 / 255 + 1e-5)
+
+
+def test_how_often_cameras_scatter_even_and_sharpen() -> None:
+    looks = [drawn_look(np.random.default_rng(seed)) for seed in range(600)]
+    shares = [np.mean([getattr(look, name) != 0 for look in looks]) for name in ("glare", "evenness", "sharpness")]
+    np.testing.assert_allclose(shares, [0.4, 0.2, 0.5], atol=0.07)
+    assert max(look.glare for look in looks) <= 0.1
+    assert min(look.sharpness for look in looks) < -0.3 < 0.8 < max(look.sharpness for look in looks)
+
+
 def test_each_sequence_has_the_look_of_its_own_camera() -> None:
     light = scene()[None].repeat(3, 1, 1, 1, 1)
     looks = [CameraLook(glare=0.1), CameraLook(evenness=0.3), CameraLook(sharpness=0.8)]

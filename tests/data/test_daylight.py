@@ -41,6 +41,22 @@ def test_by_day_there_are_a_sky_and_at_most_one_sun_and_at_night_lamps_and_littl
     assert np.median(ratios) < 0.3
 
 
+def test_lamps_share_the_night_each_as_bright_as_it_likes_and_warmer_than_the_sky() -> None:
+    roles, warmer, sums = ["sun", "sky", "lamp", "lamp", "lamp"], [], []
+    for seed in range(300):
+        for frame in drawn_days(seeded(seed), roles, 3):
+            lamps = frame[2:]
+            if (lamps > 0).all():
+                bright = lamps.mean(1)
+                assert bright.max() > 1.01 * bright.min()
+                sums.append(bright.sum() / frame[1].mean())
+                warmer.append((lamps[0, 0] / lamps[0, 2]) / (frame[1, 0] / frame[1, 2]))
+    assert len(sums) > 40
+    assert max(sums) < 1.3 / 0.02
+    assert np.mean(np.array(warmer) > 1.05) > 0.5
+    assert np.min(warmer) > 0.99
+
+
 def test_without_lamps_there_are_no_nights() -> None:
     for seed in range(50):
         weights = drawn_days(seeded(seed), ["sun", "sky", "sun"], 3)

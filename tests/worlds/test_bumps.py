@@ -133,10 +133,10 @@ def test_worlds_are_the_same_one_by_one_and_together() -> None:
         torch.testing.assert_close(alone.basis.irradiance, world.basis.irradiance)
 
 
-def light_on_crowns(width: float, height: float, elevation: float | None) -> float:
-    """The mean light on crowns, beside that on a smooth surface, of a sun at an elevation, or of the sky."""
+def light_on_bumps(kind: Bump, width: float, height: float, elevation: float | None) -> float:
+    """The mean light on bumps, beside that on a smooth surface, of a sun at an elevation, or of the sky."""
     hits = plane(side=100, width=width)
-    _, normal, horizon, fineness = surface_at(hits, bumpy(Bump.CROWNS, height))
+    _, normal, horizon, fineness, _ = surface_at(hits, bumpy(kind, height))
     if elevation is None:
         return float(past_bumps(horizon, None, 0.12, fineness).mean())
     sun = torch.tensor([math.cos(elevation), 0.0, math.sin(elevation)])
@@ -145,12 +145,19 @@ def light_on_crowns(width: float, height: float, elevation: float | None) -> flo
     return float((shares * (normal @ sun).clamp_min(0)).mean() / sun[2])
 
 
-@pytest.mark.parametrize("height", [0.4, 0.8, 1.6])
+@pytest.mark.parametrize("kind", [kind for kind in Bump if kind != Bump.NONE])
 @pytest.mark.parametrize("elevation", [0.5, 0.8, 1.1, None])
-def test_bumps_too_fine_to_be_seen_take_as_much_light_as_those_that_are(height: float, elevation: float | None) -> None:
-    seen, unseen = (light_on_crowns(width, height, elevation) for width in (1e-4, 2.0))
-    assert seen < 0.99
-    assert unseen == pytest.approx(seen, abs=0.11)
+def test_bumps_too_fine_to_be_seen_take_as_much_light_as_those_that_are(kind: Bump, elevation: float | None) -> None:
+    for height in (0.4, 1.0):
+        seen, unseen = (light_on_bumps(kind, width, height, elevation) for width in (1e-4, 2.0))
+        assert seen < 0.995
+        assert unseen == pytest.approx(seen, abs=0.08)
+
+
+@pytest.mark.parametrize("kind", [kind for kind in Bump if kind not in (Bump.NONE, Bump.JOINTS)])
+def test_fineness_is_the_root_mean_square_of_horizons_that_would_be_seen(kind: Bump) -> None:
+    horizon = surface_at(plane(side=120, width=1e-4), bumpy(kind, 1.0))[2]
+    assert float(horizon.square().mean().sqrt()) == pytest.approx(bumps._STEEPNESS[kind], rel=0.25)
 
 
 def test_bumps_finer_than_a_pixel_have_no_horizons_but_are_fine() -> None:

@@ -30,6 +30,10 @@ ROLES: tuple[Role, ...] = ("sun", "sun", "sky", "lamp", "flash", "sun", "lamp", 
 SIZE = (32, 48)
 
 
+ENOUGH = torch.tensor([1e6])
+"""So much light on what is seen that haze has no bound."""
+
+
 @pytest.fixture(scope="module")
 def town() -> World:
     """A vista with sky over it, and no water."""
@@ -157,7 +161,7 @@ def test_haze_is_light_that_is_added_on_the_way() -> None:
     depth[0, 1, 1] = 1e4  # as a plain reaches to the horizon: haze does not swallow it
     airlight = torch.tensor([[0.5, 0.6, 0.9], [0.1, 0.1, 0.1]])
     left = (0.6, 0.9)
-    seen = hazed(light, reflectance, depth, torch.tensor(left), airlight) * reflectance
+    seen = hazed(light, reflectance, depth, torch.tensor(left), airlight, ENOUGH.expand(len(left))) * reflectance
     far = torch.quantile(depth[torch.isfinite(depth)], 0.92)
     for k in range(2):
         for c in range(3):
@@ -171,24 +175,27 @@ def test_haze_is_light_that_is_added_on_the_way() -> None:
 
 def test_there_is_little_haze_before_what_is_near_even_where_all_is() -> None:
     light, depth = torch.full((1, 3, 2, 2), 0.5), torch.full((1, 2, 2), 10.0)
-    seen = hazed(light, torch.ones(3, 2, 2), depth, torch.tensor([0.2]), torch.ones(1, 3))
+    seen = hazed(light, torch.ones(3, 2, 2), depth, torch.tensor([0.2]), torch.ones(1, 3), ENOUGH)
     torch.testing.assert_close(seen, torch.full_like(seen, 1 - 0.5 * 0.2**0.1))
 
 
 def test_haze_before_what_is_nearly_black_has_an_end() -> None:
     light, depth = torch.full((1, 3, 2, 2), 0.5), torch.full((1, 2, 2), 900.0)
-    seen = hazed(light, torch.full((3, 2, 2), 1e-6), depth, torch.tensor([0.5]), torch.ones(1, 3))
+    seen = hazed(light, torch.full((3, 2, 2), 1e-6), depth, torch.tensor([0.5]), torch.ones(1, 3), ENOUGH)
     torch.testing.assert_close(seen, torch.full_like(seen, 0.25 + 0.5 / 0.02))
 
 
 def test_what_keeps_light_from_all_that_is_seen_keeps_it_from_the_haze_too() -> None:
-    light = torch.stack([torch.full((3, 2, 2), level) for level in (0.01, 0.1, 5.0)])
+    light = torch.rand(3, 3, 2, 2)
     airlight = torch.tensor([[0.8, 1.0, 1.2]]).expand(3, 3)
     depth = torch.full((1, 2, 2), 900.0)
-    seen = hazed(light, torch.ones(3, 2, 2), depth, torch.full((3,), 0.5), airlight)
+    level = torch.tensor([0.01, 0.1, 5.0])
+    seen = hazed(light, torch.ones(3, 2, 2), depth, torch.full((3,), 0.5), airlight, level)
     added = (seen - 0.5 * light)[:, :, 0, 0]
     torch.testing.assert_close(added, 0.5 * airlight * torch.tensor([0.02, 0.2, 1.0])[:, None])
-    dark = hazed(torch.zeros(1, 3, 2, 2), torch.ones(3, 2, 2), depth, torch.tensor([0.5]), torch.ones(1, 3))
+    dark = hazed(
+        torch.zeros(1, 3, 2, 2), torch.ones(3, 2, 2), depth, torch.tensor([0.5]), torch.ones(1, 3), torch.zeros(1)
+    )
     assert float(dark.abs().max()) == 0
 
 
@@ -207,9 +214,9 @@ def test_most_vistas_have_a_horizon_with_sky_over_a_town() -> None:
 
 def test_no_haze_leaves_light_as_it_is() -> None:
     light = torch.rand(2, 3, 4, 5)
-    assert hazed(light, torch.ones(3, 4, 5), torch.ones(1, 4, 5), torch.ones(2), torch.ones(2, 3)) is light
+    assert hazed(light, torch.ones(3, 4, 5), torch.ones(1, 4, 5), torch.ones(2), torch.ones(2, 3), ENOUGH) is light
     nothing = torch.full((1, 4, 5), torch.inf)
-    assert hazed(light, torch.ones(3, 4, 5), nothing, torch.full((2,), 0.5), torch.ones(2, 3)) is light
+    assert hazed(light, torch.ones(3, 4, 5), nothing, torch.full((2,), 0.5), torch.ones(2, 3), ENOUGH) is light
 
 
 def test_two_fifths_of_all_places_have_haze_which_comes_and_goes() -> None:
@@ -218,7 +225,7 @@ def test_two_fifths_of_all_places_have_haze_which_comes_and_goes() -> None:
     assert 0.3 < len(hazy) / len(left) < 0.5
     assert 0.2 <= float(left.min()) < 0.25
     assert float((hazy.amax(1) - hazy.amin(1)).median()) > 0.3, "thin at one hour, thick at another"
-    assert 0.1 < float((hazy < 0.5).float().mean()) < 0.3, "fog is rare"
+    assert abs(float((hazy < 0.5).float().mean()) - 0.19) < 0.04, "fog is rare"
     assert horizon(drawn_skies(ROLES, 0)[0]).shape == (len(ROLES), 3)
 
 

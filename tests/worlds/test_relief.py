@@ -177,6 +177,20 @@ def test_normals_of_smooth_roofs_are_those_of_their_faces() -> None:
     torch.testing.assert_close(rendered(s).basis.normal, avg_pool2d(hits.normal[None], 2)[0], rtol=0, atol=1e-5)
 
 
+def test_bumps_that_are_too_far_to_be_seen_take_light_in_a_scene_too() -> None:
+    for seed in range(20):
+        s = scene(seed, "vista")
+        hits, pixel, surface = looked_at(s)
+        far = (surface.horizon.amax(1) < 0.02) & (surface.fineness > 0.4)
+        if int(far.sum()) > 20:
+            break
+    shares = relief.shares_past_bumps(s, s, hits, pixel, surface).flatten(1)[:, pixel][:, far]
+    expected = 0.2 + 0.8 / (1 + 0.3 * surface.fineness[far])
+    sky = s.roles.index("sky")
+    torch.testing.assert_close(shares[sky], expected, rtol=1e-3, atol=1e-3)
+    assert float(shares.max()) < 0.95
+
+
 @pytest.mark.parametrize("place", ["room", "street", "vista"])
 def test_smooth_places_of_a_scene_keep_their_normals_and_all_of_their_light(place: str) -> None:
     s = scene(5, place)

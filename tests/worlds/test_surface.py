@@ -48,7 +48,7 @@ def drawn(texture: Texture, seed: int, **changes: object) -> Material:
 def test_every_texture_stays_between_soot_and_snow_and_is_the_same_again(texture: Texture) -> None:
     for seed in range(3):
         materials = stacked([drawn(texture, seed)])
-        reflectance, normal, horizon, _ = surface_at(plane(), materials)
+        reflectance, normal, horizon, *_ = surface_at(plane(), materials)
         assert bool(torch.isfinite(reflectance).all())
         assert float(reflectance.min()) >= DARKEST - 1e-6
         assert float(reflectance.max()) <= WHITEST + 1e-6

@@ -11,6 +11,8 @@ from unlit.worlds.builder import Builder
 from unlit.worlds.calm import drawn_calm
 from unlit.worlds.description import ShapeKind
 from unlit.worlds.materials import Texture
+from unlit.worlds.palette import drawn_greens
+from unlit.worlds.scene import scene
 from unlit.worlds.squares import add_square
 
 
@@ -69,3 +71,35 @@ def test_in_winter_ground_and_roofs_are_of_the_same_snow(monkeypatch: pytest.Mon
     shapes = b.shapes()
     assert float(shapes.reflectance[0].min()) > 0.45, "the ground"
     assert int((shapes.material == shapes.material[0]).sum()) > 6, "and roofs"
+
+
+def test_streets_have_rows_of_houses_most_of_them_at_both_sides() -> None:
+    sides, counts = [], []
+    for seed in range(60):
+        s = scene(seed, "street")
+        box = s.shapes.to_world[s.shapes.kind == int(ShapeKind.BOX)]
+        # Fronts: as deep as houses of streets are, and meters high.
+        fronts = box[((box[:, 0, 0].abs() - 4).abs() < 1e-4) & (box[:, 2, 2] > 1.2)]
+        sides.append(len({bool(x > 0) for x in fronts[:, 0, 3].tolist()}))
+        counts.append(len(fronts))
+    assert 0.6 < np.mean([n == 2 for n in sides]) < 0.9
+    assert np.mean([n == 0 for n in sides]) < 0.1
+    assert np.median(counts) >= 5
+
+
+def test_a_third_of_all_towns_are_large() -> None:
+    reach = []
+    for seed in range(60):
+        s = scene(seed, "vista")
+        box = s.shapes.to_world[s.shapes.kind == int(ShapeKind.BOX)]
+        reach.append(float(box[box[:, 2, 2] > 1.4][:, 1, 3].max()))
+    assert 0.2 < np.mean([r > 190 for r in reach]) < 0.5
+
+
+def test_most_leaves_are_dull() -> None:
+    strong = []
+    for seed in range(300):
+        color = drawn_greens(np.random.default_rng(seed))[0]
+        strong.append(1 - color.min() / color.max())
+    assert 0.35 < np.median(strong) < 0.6
+    assert np.quantile(strong, 0.97) > 0.8

@@ -8,18 +8,19 @@ import numpy as np
 import pytest
 import torch
 
-from unlit.worlds import render
+from unlit.worlds import render, vistas
 from unlit.worlds.bases import World, _rendered
 from unlit.worlds.builder import Builder
 from unlit.worlds.dataset import world_item
-from unlit.worlds.description import Camera
+from unlit.worlds.description import Camera, ShapeKind
 from unlit.worlds.landscape import WATER, drawn_water
 from unlit.worlds.light import Lighting
 from unlit.worlds.materials import Texture
+from unlit.worlds.noise import fractal
 from unlit.worlds.open import Sky, drawn_skies
-from unlit.worlds.palette import drawn_material, stacked
+from unlit.worlds.palette import drawn_material, mean_reflectance, stacked
 from unlit.worlds.scene import Scene, scene
-from unlit.worlds.water import is_water, mirrored, mirroring, waves
+from unlit.worlds.water import is_water, mirrored, mirroring, water_pixels, waves
 
 SIZE = (24, 36)
 WALL = np.array([0.5, 0.1, 0.1])
@@ -54,7 +55,7 @@ def still() -> tuple[Scene, render.Hits, torch.Tensor, torch.Tensor]:
     s = lake()
     hits = render.primary_hits(s.shapes, s.camera, SIZE)
     light = render.irradiance(s.shapes, s.lights, hits.position, hits.normal, mask=hits.mask, samples=64)
-    return s, hits, light, mirroring(s, s, hits, light, even_sky(0.7), 256)
+    return s, hits, light, mirroring(s, s, hits, water_pixels(s, s, hits), light, even_sky(0.7), 256)
 
 
 def expected_at(position: np.ndarray, eye: np.ndarray) -> tuple[float, bool]:
@@ -103,7 +104,9 @@ def test_a_scene_without_water_keeps_its_light() -> None:
     dry = replace(s, materials=replace(s.materials, texture=torch.zeros_like(s.materials.texture)))
     hits = render.primary_hits(dry.shapes, dry.camera, SIZE)
     light = torch.rand(1, 3, *SIZE)
-    assert mirroring(dry, dry, hits, light, even_sky(1.0), 4) is light
+    wet = water_pixels(dry, dry, hits)
+    assert len(wet) == 0
+    assert mirroring(dry, dry, hits, wet, light, even_sky(1.0), 4) is light
 
 
 def test_waves_turn_the_water_as_steeply_as_they_are_and_only_where_they_are_seen() -> None:
@@ -120,6 +123,66 @@ def test_waves_turn_the_water_as_steeply_as_they_are_and_only_where_they_are_see
     assert slope(0.01, 0.2) == pytest.approx(2 * slope(0.01, 0.1), rel=1e-3)
     assert 0.05 < slope(0.01, 0.2) < 0.4
     assert slope(20.0, 0.2) < 0.2 * slope(0.01, 0.2)
+
+
+def test_waves_are_the_slopes_of_one_height() -> None:
+    n = 200
+    place = torch.rand(3, n, generator=torch.Generator().manual_seed(1), dtype=torch.float64) * 50
+    scale, steepness = torch.full((n,), 3.0, dtype=torch.float64), torch.full((n,), 0.1, dtype=torch.float64)
+    seed = torch.full((n,), 5)
+    normal = waves(place, torch.zeros(n, dtype=torch.float64), scale, steepness, seed)
+    for axis in (0, 1):
+        step = torch.zeros(3, 1, dtype=torch.float64)
+        step[axis] = 0.075  # half of the step of the waves: so both differences are about the same middle
+        ahead, here = (fractal((p / 3).T, seed, 3) for p in (place + 2 * step, place))
+        torch.testing.assert_close(-normal[axis] / normal[2], (ahead - here) / 0.15 * 3 * 0.1)
+
+
+def test_the_slope_of_waves_does_not_depend_on_their_size() -> None:
+    n = 4000
+    place = torch.rand(3, n, generator=torch.Generator().manual_seed(0)) * 300
+    rough = []
+    for scale in (0.5, 5.0):
+        numbers = torch.full((n,), scale), torch.full((n,), 0.2), torch.full((n,), 7)
+        normal = waves(place, torch.full((n,), 0.01 * scale), *numbers)
+        rough.append(float((normal[:2] / normal[2]).square().mean().sqrt()))
+    assert rough[0] == pytest.approx(rough[1], rel=0.1)
+
+
+def test_waves_are_seen_in_what_water_mirrors_and_more_so_near_by() -> None:
+    still, rippled = lake(), lake(0.3)
+    hits = render.primary_hits(still.shapes, still.camera, SIZE)
+    wet = water_pixels(still, still, hits)
+    light = torch.full((1, 3, *SIZE), 0.4)
+    smooth, rough = (mirroring(s, s, hits, wet, light, even_sky(0.7), 4) for s in (still, rippled))
+    assert bool(torch.isfinite(rough).all())
+    assert float(rough.min()) >= 0
+    assert float(rough.max()) < 0.9 / WATER, "hardly more than the brightest of the sky"
+    change = (rough - smooth).abs().mean((0, 1))
+    is_wet = is_water(still, hits)[0]
+    rows = [float(change[y][is_wet[y]].mean()) for y in range(SIZE[0]) if bool(is_wet[y].all())]
+    assert max(rows) > 0.05
+
+
+def test_mirrored_directions_need_no_length_and_never_look_down() -> None:
+    s, place = lake(), torch.tensor([[0.0], [-100.0], [0.0]])
+    down, low = (mirrored(s, place, torch.tensor([[0.0], [-1.0], [z]]), even_sky(0.7), 4) for z in (-0.5, 0.02))
+    torch.testing.assert_close(down, low)
+    assert float(low.min()) > 0.6
+    direction = torch.tensor([[0.0], [0.9], [0.2]])
+    near = torch.tensor([[0.0], [20.0], [0.0]])
+    torch.testing.assert_close(
+        mirrored(s, near, direction, even_sky(0.7), 4), mirrored(s, near, 3 * direction, even_sky(0.7), 4)
+    )
+
+
+@pytest.mark.parametrize("seed", range(5))
+def test_water_is_smooth_but_for_its_waves_and_bounces_meet_its_body(seed: int) -> None:
+    for k in range(20):
+        water = drawn_water(np.random.default_rng((seed, k)))
+        assert (water.texture, water.bump, water.gloss, water.wear) == (int(Texture.WATER), 0, 0.0, 0.0)
+        np.testing.assert_allclose(mean_reflectance(water), np.clip(water.colors[3], 0.02, 0.9))
+        assert (water.colors[:3] == WATER).all()
 
 
 @pytest.fixture(scope="module")
@@ -139,6 +202,13 @@ def test_water_is_gray_in_training_and_not_measured_elsewhere(shore: World) -> N
     torch.testing.assert_close(shore.basis.reflectance[:, wet], torch.full((3, int(wet.sum())), WATER))
     assert not bool(shore.basis.mask[0][wet].any())
     assert bool(shore.with_sky[0][wet].all())
+    plain = render.irradiance(
+        shore.scene.shapes, shore.scene.lights, hits.position, hits.normal, mask=hits.mask, samples=2
+    )
+    plain = plain.unflatten(2, (SIZE[0], 2)).unflatten(4, (SIZE[1], 2)).mean((3, 5))
+    sky = shore.scene.roles.index("sky")
+    off = (shore.basis.irradiance[sky] / plain[sky].clamp_min(1e-6)).log().abs()[:, wet]
+    assert float(off.median()) > 0.2, "what it mirrors is another light"
     train = world_item(shore, "train")
     assert train.truth is not None
     assert train.truth.reflectance is not None
@@ -147,19 +217,49 @@ def test_water_is_gray_in_training_and_not_measured_elsewhere(shore: World) -> N
     torch.testing.assert_close(shown[:, :, wet], train.sequence.frames[:, :, wet], rtol=1e-3, atol=1e-6)
 
 
-def test_a_third_of_all_vistas_has_water_and_houses_stand_on_land() -> None:
-    wet, drowned = 0, []
-    for seed in range(60):
-        s = scene(seed, "vista")
+def test_three_in_ten_vistas_have_water() -> None:
+    textures = [scene(seed, "vista").materials.texture for seed in range(80)]
+    assert 14 < sum(bool((texture == int(Texture.WATER)).any()) for texture in textures) < 35
+
+
+def test_towns_stand_on_land_and_not_at_all_where_there_is_none() -> None:
+    camera = Camera((0.0, -15.0, 20.0), (0.0, 85.0, 0.0), 0.7)
+    for seed in range(10):
+        b = Builder(np.random.default_rng(seed))
+        water = vistas._water(b)
+        before = len(b)
+        vistas._town(b, 40, 150.0, camera, None, water)
+        houses = b.centers()[before:, :2]
+        inside = ((houses > water[0]) & (houses < water[1])).all(1)
+        assert inside.mean() < 0.02 if len(houses) else True, seed
+    flooded = Builder(np.random.default_rng(0))
+    vistas._town(flooded, 20, 150.0, camera, None, np.array([[-1e4, -1e4], [1e4, 1e4]]))
+    assert len(flooded) == 0
+
+
+def test_water_begins_beyond_the_camera_unless_a_river_goes_by() -> None:
+    wide = []
+    for seed in range(200):
+        low, high = vistas._water(Builder(np.random.default_rng(seed)))
+        along = high[1] - low[1] > 2000 > high[0] - low[0]
+        assert along or low[1] >= 20
+        wide.append(along)
+    assert 0.05 < np.mean(wide) < 0.25
+
+
+def test_ponds_lie_in_the_lower_half_of_some_gardens() -> None:
+    shares = []
+    for seed in range(120):
+        s = scene(seed, "garden")
         lies = s.materials.texture[s.shapes.material.long()] == int(Texture.WATER)
         if bool(lies.any()):
-            wet += 1
-            middle, half = s.shapes.to_world[lies][0, :2, 3], s.shapes.to_world[lies][0, :2, :2].abs().sum(1)
-            houses = s.shapes.to_world[(s.shapes.kind == 1) & ~lies][:, :2, 3]
-            inside = ((houses - middle).abs() < 0.9 * half).all(1).float()
-            drowned.append(float(inside.mean()) if len(inside) else 0.0)
-    assert 10 < wet < 30
-    assert np.mean(drowned) < 0.2
+            ground = (s.shapes.kind == int(ShapeKind.TERRAIN)).nonzero()[0, 0]
+            heights = s.shapes.heights[s.shapes.grid[ground]] * s.shapes.to_world[ground, 2, 2]
+            level = float(s.shapes.to_world[lies][0, 2, 3] - s.shapes.to_world[ground, 2, 3])
+            shares.append(float((heights < level).float().mean()))
+    assert 5 < len(shares) < 26
+    assert min(shares) > 0.15
+    assert max(shares) < 0.6
 
 
 def test_skies_over_water_are_those_that_are_seen(shore: World) -> None:
@@ -170,4 +270,5 @@ def test_skies_over_water_are_those_that_are_seen(shore: World) -> None:
     assert light.shape == (len(skies), 3, 1)
     expected = torch.tensor([sky.level for sky in skies if sky.cover == 0])
     clear = torch.tensor([sky.cover == 0 for sky in skies])
+    assert bool(clear.any())
     torch.testing.assert_close(light[clear].mean((1, 2)), expected, rtol=0.05, atol=0)

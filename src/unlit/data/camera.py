@@ -112,14 +112,15 @@ def photographed(frames: Tensor, looks: list[CameraLook | None]) -> Tensor:
 def _kept(frames: Tensor, noise: Tensor | None, numbers: Tensor, *, has_jpeg: bool) -> Tensor:
     """Return `photographed` frames by numbers (11, b, 1, 1, 1, 1): which have a camera, `_SETTINGS`, quality or −1."""
     has_camera, glare, evenness, sharpness, vignetting, shot, read, contrast, gamma, saturation, quality = numbers
-    light = evened(frames + glare * (frames.mean((-2, -1), keepdim=True) - frames), evenness)
+    light = frames + glare * (frames.mean((-2, -1), keepdim=True) - frames)
     light = light * (1 - vignetting * _toward_corners(frames))
     if noise is not None:
         light = light + (shot * light.clamp_min(0) + read.square()).sqrt() * noise
-    encoded = sharpened(toned(linear_to_srgb(light.clamp(0, 1)), contrast, gamma, saturation), sharpness)
+    encoded = toned(linear_to_srgb(evened(light, evenness).clamp(0, 1)), contrast, gamma, saturation)
+    encoded = sharpened(encoded, sharpness).clamp(0, 1)
     if has_jpeg:
         encoded = torch.where(quality > 0, jpeg_like(encoded, quality.clamp_min(1)), encoded)
-    kept = srgb_to_linear((encoded.clamp(0, 1) * 255).round() / 255)
+    kept = srgb_to_linear((encoded * 255).round() / 255)
     return torch.where(has_camera > 0, kept, frames)
 
 
@@ -142,7 +143,7 @@ def _broad(frames: Tensor) -> Tensor:
     side = max(1.0, min(h, w) / _SPOTS)
     size = [max(1, round(h / side)), max(1, round(w / side))]
     few = interpolate(frames.flatten(0, 1), size, mode="area")
-    return interpolate(few, (h, w), mode="bicubic").reshape(b, m, c, h, w)
+    return interpolate(few, (h, w), mode="bilinear").reshape(b, m, c, h, w)
 
 
 def _toward_corners(frames: Tensor) -> Tensor:

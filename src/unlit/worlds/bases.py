@@ -19,13 +19,13 @@ from unlit.worlds import render
 from unlit.worlds.description import LightBasis, ShapeKind
 from unlit.worlds.hits import Hits
 from unlit.worlds.materials import joined
-from unlit.worlds.night import with_lit_windows
-from unlit.worlds.open import OUTDOORS, drawn_skies, hazed, horizon, seen_sky, sky_seen_by
+from unlit.worlds.night import panes_at_night, with_lit_windows
+from unlit.worlds.open import OUTDOORS, Sky, drawn_skies, hazed, horizon, seen_sky, sky_seen_by
 from unlit.worlds.open import REFLECTANCE as SKY_REFLECTANCE
 from unlit.worlds.relief import Surface, directions_to, shaded_normals, shares_past_bumps
 from unlit.worlds.scene import Scene, scene
 from unlit.worlds.surface import surface_at
-from unlit.worlds.water import is_water, mirroring
+from unlit.worlds.water import is_water, mirroring, water_pixels
 
 FINER = 2
 GROUP = 8
@@ -128,14 +128,19 @@ def _world(home: Scene, s: Scene, hits: render.Hits, pixel: Tensor, surface: Sur
     reflectance[:, pixel] = surface.reflectance.T
     reflectance = reflectance.reshape(3, *finer)
     shaded = shaded_normals(s, hits, pixel, surface)
-    # Before the light, for which the device takes long: how many places are rough must be waited for.
+    # Before the light, for which the device takes long: how many places are rough, or windows, must be waited for.
     shares = shares_past_bumps(home, s, hits, pixel, surface)
+    panes, wet = panes_at_night(home, surface), water_pixels(home, s, hits)
     light = render.irradiance(
         home.shapes, home.lights, hits.position, hits.normal, shading_normals=shaded, mask=hits.mask,
         samples=max(1, samples // FINER**2), seed=s.seed & 0x7FFFFFFF,
     )  # fmt: skip
-    light = with_lit_windows(s, hits, pixel, surface.reflectance, light * shares[:, None])
-    light, sky = _with_the_open(home, s, hits, light, reflectance, samples)
+    light = light * shares[:, None]
+    level = light.flatten(2)[:, :, pixel].mean((1, 2))
+    light = with_lit_windows(home, pixel, surface, panes, light)
+    skies = drawn_skies(s.roles, s.seed)
+    light = mirroring(home, s, hits, wet, light, skies[0], max(1, samples // FINER**2))
+    light, sky = _with_the_open(s, hits, light, reflectance, skies, level)
     reflectance = torch.where(sky, SKY_REFLECTANCE, reflectance)
     gloss = s.materials.gloss[s.shapes.material[hits.shape.clamp_min(0)].long()] * hits.mask
     water = is_water(s, hits)
@@ -153,23 +158,22 @@ def _world(home: Scene, s: Scene, hits: render.Hits, pixel: Tensor, surface: Sur
 
 
 def _with_the_open(
-    home: Scene, s: Scene, hits: render.Hits, light: Tensor, reflectance: Tensor, samples: int
+    s: Scene, hits: render.Hits, light: Tensor, reflectance: Tensor, weather: tuple[list[Sky], Tensor], level: Tensor
 ) -> tuple[Tensor, Tensor]:
     """Return `light` (k, 3, h, w) with what is seen where nothing is hit, and where (1, h, w) that is the sky.
 
-    Water mirrors it, and haze lies before all.
+    The weather is that of `drawn_skies`; `level` (k,) the mean light on what is seen, before windows and mirrors.
     """
     size = (hits.shape.shape[0], hits.shape.shape[1])
     if s.place not in OUTDOORS:
         shares = [_VOID.get(role, 0.0) if s.place == "room" else 0.0 for role in s.roles]
         levels = torch.tensor(shares).to(light.device, non_blocking=True).reshape(-1, 1, 1, 1)
         return torch.where(hits.mask, light, levels), torch.zeros_like(hits.mask)
-    skies, left = drawn_skies(s.roles, s.seed)
+    skies, left = weather
     direction, is_sky = sky_seen_by(s.camera, size, hits.mask)
     end = horizon(skies).to(light.device)
     beyond = torch.where(is_sky, seen_sky(skies, direction, is_sky), end[:, :, None]).reshape(-1, 3, *size)
-    light = mirroring(home, s, hits, light, skies, max(1, samples // FINER**2))
-    light = hazed(light, reflectance, hits.depth, left, end)
+    light = hazed(light, reflectance, hits.depth, left, end, level)
     return torch.where(hits.mask, light, beyond), is_sky.reshape(1, *size)
 
 

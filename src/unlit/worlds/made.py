@@ -194,12 +194,16 @@ def lines(places: Places) -> Tensor:
 
 def windows(places: Places) -> Tensor:
     """Rows of panes c1, some c3, with frames c2 in a wall c0; params: -, width, height, distance."""
-    wide = 0.5 + 0.9 * places.params[:, 3]
-    x, y = places.uv[:, 0] / wide, places.uv[:, 1]
-    pane = torch.stack([x.floor(), y.floor()], 1)
-    off = (torch.stack([x, y], 1) - pane - 0.5).abs()
-    half = 0.15 + 0.28 * places.params[:, 1:3]
-    outside = (off - half).amax(1)
-    glass = torch.where((hashed(pane.long(), places.seed) < 0.15)[:, None], places.colors[:, 3], places.colors[:, 1])
+    pane, outside = panes(places)
+    glass = torch.where((hashed(pane, places.seed) < 0.15)[:, None], places.colors[:, 3], places.colors[:, 1])
     color = torch.where((outside < 0)[:, None], glass, places.colors[:, 0])
     return torch.where(((outside >= 0) & (outside < 0.04))[:, None], places.colors[:, 2], color)
+
+
+def panes(places: Places) -> tuple[Tensor, Tensor]:
+    """Return which pane of `windows` is nearest, by column and row (n, 2), and how far outside of its glass (n,)."""
+    wide = 0.5 + 0.9 * places.params[:, 3]
+    place = torch.stack([places.uv[:, 0] / wide, places.uv[:, 1]], 1)
+    pane = place.floor()
+    half = 0.15 + 0.28 * places.params[:, 1:3]
+    return pane.long(), ((place - pane - 0.5).abs() - half).amax(1)

@@ -171,18 +171,18 @@ def _clouds(sky: Sky, direction: Tensor, height: Tensor) -> tuple[Tensor, Tensor
     return fractal(place, seed, octaves=5), fractal(place * 1.7 + 31.0, seed + 7919, octaves=3)
 
 
-def hazed(light: Tensor, reflectance: Tensor, depth: Tensor, left: Tensor, airlight: Tensor) -> Tensor:
+def hazed(light: Tensor, reflectance: Tensor, depth: Tensor, left: Tensor, airlight: Tensor, level: Tensor) -> Tensor:
     """Return irradiance `light` (k, 3, h, w) as it is seen through haze.
 
     Of far things, by `depth` (1, h, w), the share `left` (k,) of their light remains; `airlight` (k, 3) takes the place
-    of the rest. Nothing changes where `left` is 1, and what is infinitely far is not looked at.
+    of the rest, as far as it is not brighter than `_BRIGHTEST` times `level` (k,), the mean light on what is seen.
+    Nothing changes where `left` is 1, and what is infinitely far is not looked at.
     """
     known = torch.isfinite(depth)
     if float(left.min()) >= 1 or not bool(known.any()):
         return light
     far = torch.quantile(depth[known][:: max(1, int(known.sum()) // 4096)], _FAR).clamp_min(_NEAR)
     # What keeps the light from all that is seen keeps it from the air before it too.
-    level = (light.mean(1) * known).sum((1, 2)) / known.sum()
     airlight = airlight.to(light)
     airlight = airlight * (_BRIGHTEST * level / airlight.mean(1).clamp_min(1e-9)).clamp_max(1)[:, None]
     thickness = left.to(light).log()[:, None, None, None]

@@ -45,7 +45,7 @@ _OPEN = 0.15
 _NEAREST, _MOST = 20, 50
 """Shapes of a row's houses: until there are so many, windows stand out; then the row ends."""
 _POND = 0.12
-"""How often the lower half of a garden, or a little less or more, is under water."""
+"""How often a fifth to a half of a garden, where it is low, is under water."""
 
 
 def street(draw: Generator) -> tuple[Builder, Lighting, Camera]:
@@ -161,9 +161,11 @@ def garden(draw: Generator) -> tuple[Builder, Lighting, Camera]:
     b = Builder(draw)
     meadow = drawn_leaves(draw, 1.5) if draw.random() < 0.35 else drawn_calm(draw, 3, _GROUND)
     ground = b.material(meadow)
-    b.relief((0, 8, -0.6), (22, 22, draw.uniform(0.05, 0.55)), rolling(draw, 0.9), ground)
+    heights, high = rolling(draw, 0.9), draw.uniform(0.05, 0.55)
+    b.relief((0, 8, -0.6), (22, 22, high), heights, ground)
     if draw.random() < _POND:
-        b.quad((0, 8, draw.uniform(-0.7, -0.5)), (22, 0, 0), (0, 22, 0), b.material(drawn_water(draw)))
+        level = -0.6 + high * float(np.quantile(heights, draw.uniform(0.2, 0.55)))
+        b.quad((0, 8, level), (22, 0, 0), (0, 22, 0), b.material(drawn_water(draw)))
     if draw.random() < 0.5:
         wall = b.material(drawn_calm(draw, 3, _FACADE, 0.06))
         y, high = draw.uniform(5, 12), draw.uniform(1, 4)

@@ -39,6 +39,8 @@ class Surface:
     """(n, a): `src/unlit/worlds/bumps.py`."""
     fineness: Tensor
     """(n,): the same."""
+    pane: Tensor
+    """(n,): the number of a window pane, or −1."""
 
 
 def shaded_normals(s: Scene, hits: render.Hits, pixel: Tensor, surface: Surface) -> Tensor:

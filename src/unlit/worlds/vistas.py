@@ -47,17 +47,21 @@ def vista(draw: Generator) -> tuple[Builder, Lighting, Camera]:
         _mountain(b)
     if draw.random() < _VALLEY:
         _slope(b)
-    if draw.random() < _SQUARE:
+    if draw.random() < _SQUARE and (at := _place(draw, camera, 8, 40, water)) is not None:
+        # Above the water, if there is some: it may reach into it.
         half = np.array([draw.uniform(6, 22), draw.uniform(5, 14)])
-        add_square(b, np.array([*_place(draw, camera, 8, 40, water), 0.0]), half)
+        add_square(b, np.array([*at, 0.0 if water is None else _LEVEL]), half)
     houses, far = (int(draw.integers(30, 80)), 400.0) if draw.random() < _CITY else (int(draw.integers(6, 41)), 150.0)
     _town(b, houses, far, camera, ground if snow is not None else None, water)
     for _ in range(int(draw.integers(0, 7)) if draw.random() < 0.5 else 0):
-        _tower(b, np.array([*_place(draw, camera, 60, 180, water), 0]))
+        if (at := _place(draw, camera, 60, 180, water)) is not None:
+            _tower(b, np.array([*at, 0]))
     for _ in range(int(draw.integers(1, 4))):
-        _woods(b, int(draw.integers(3, 9)), _place(draw, camera, 15, 110, water))
+        if (at := _place(draw, camera, 15, 110, water)) is not None:
+            _woods(b, int(draw.integers(3, 9)), at)
     for _ in range(int(draw.integers(0, 3))):
-        tree(b, np.array([*_place(draw, camera, 4, 25, water), 0]), draw.uniform(4, 9))
+        if (at := _place(draw, camera, 4, 25, water)) is not None:
+            tree(b, np.array([*at, 0]), draw.uniform(4, 9))
     return b, daylight(b, np.array([0, 60.0, 3.0]), camera, 25.0), camera
 
 
@@ -81,14 +85,21 @@ def _camera(draw: Generator) -> Camera:
     return Camera((0.0, -15.0, high), (draw.normal(0, 4), 85.0, high + 100 * slope), view)
 
 
-def _place(draw: Generator, camera: Camera, near: float, far: float, water: Array | None) -> Array:
-    """Return a place (2,) in view, or nearly, between two distances: on land, as a rule."""
+def _place(
+    draw: Generator, camera: Camera, near: float, far: float, water: Array | None, gap: float | None = None
+) -> Array | None:
+    """Return a place (2,) on land, in view or nearly, between two distances, in a grid of `gap` meters if there is one.
+
+    None where water leaves none that is soon found.
+    """
     for _ in range(_TRIES):
         away = np.exp(draw.uniform(np.log(near), np.log(far)))
         place = np.array([draw.uniform(-1, 1) * (away + 15) * np.tan(camera.view / 2) * 1.6, away])
-        if water is None or not bool(((place > water[0]) & (place < water[1])).all()):
-            break
-    return place
+        place = place if gap is None else np.round(place / gap) * gap
+        shore = 0.5 * (gap or 0.0)
+        if water is None or not bool(((place > water[0] - shore) & (place < water[1] + shore)).all()):
+            return place
+    return None
 
 
 def _water(b: Builder) -> Array:
@@ -98,13 +109,10 @@ def _water(b: Builder) -> Array:
     if kind < 0.35:  # a river, across or along the way one looks
         half = np.array([2000.0, draw.uniform(6, 30)])
         half = half if draw.random() < 0.6 else half[::-1]
-    elif kind < 0.7:
-        half = draw.uniform([15, 10], [120, 60])
     else:
-        half = np.array([4000.0, 2000.0])
-    middle = np.array([draw.normal(0, 12), half[1] + draw.uniform(5, 90)])
-    if half[1] > half[0]:
-        middle[1] = 0.0
+        half = draw.uniform([15, 10], [120, 60]) if kind < 0.7 else np.array([4000.0, 2000.0])
+    along = half[1] > 1000 > half[0]
+    middle = np.array([draw.normal(0, 12), 0.0 if along else half[1] + draw.uniform(20, 90)])
     b.quad((*middle, _LEVEL), (half[0], 0, 0), (0, half[1], 0), b.material(drawn_water(draw)))
     return np.stack([middle - half, middle + half])
 
@@ -151,7 +159,10 @@ def _town(b: Builder, houses: int, far: float, camera: Camera, snow: int | None,
     roofs = roofs if snow is None else [snow]
     gap = draw.uniform(7, 14)
     for _ in range(houses):
-        x, y = np.round(_place(draw, camera, 18, far, water) / gap) * gap + draw.normal(0, 0.8, 2)
+        place = _place(draw, camera, 18, far, water, gap)
+        if place is None:
+            continue
+        x, y = place + draw.normal(0, 0.8, 2)
         half, high = draw.uniform(0.25, 0.48, 2) * gap, draw.uniform(3, 12)
         at = np.array([x, y, 0])
         b.box(at + [0, 0, high / 2], (*half, high / 2), walls[int(draw.integers(len(walls)))])

@@ -33,20 +33,26 @@ _FEWER = 4
 """What is mirrored is asked with so many times fewer samples: waves blur it."""
 
 
+def water_pixels(home: Scene, s: Scene, hits: render.Hits) -> Tensor:
+    """Return which pixels (n,) show water; the device is not waited for where there is none in the scene."""
+    if not bool((home.materials.texture == int(Texture.WATER)).any()):
+        return torch.zeros(0, dtype=torch.long, device=hits.shape.device)
+    return is_water(s, hits).flatten().nonzero()[:, 0]
+
+
 def is_water(s: Scene, hits: render.Hits) -> Tensor:
     """Return where (1, h, w) a picture shows water."""
     texture = s.materials.texture[s.shapes.material[hits.shape.clamp_min(0)].long()]
     return (texture == int(Texture.WATER))[None] & hits.mask
 
 
-def mirroring(home: Scene, s: Scene, hits: render.Hits, light: Tensor, skies: list[Sky], samples: int) -> Tensor:
-    """Return `light` (k, 3, h, w), the irradiance, with what leaves water over its reflectance where there is some.
+def mirroring(
+    home: Scene, s: Scene, hits: render.Hits, pixel: Tensor, light: Tensor, skies: list[Sky], samples: int
+) -> Tensor:
+    """Return `light` (k, 3, h, w), the irradiance, with what leaves water over its reflectance at its pixels (n,).
 
     The scene is given on the CPU and on the device.
     """
-    if not bool((home.materials.texture == int(Texture.WATER)).any()):
-        return light
-    pixel = is_water(s, hits).flatten().nonzero()[:, 0]
     if len(pixel) == 0:
         return light
     place, depth = hits.position.flatten(1)[:, pixel], hits.depth.flatten()[pixel]
@@ -57,6 +63,7 @@ def mirroring(home: Scene, s: Scene, hits: render.Hits, light: Tensor, skies: li
     )
     eye = torch.tensor(s.camera.position).to(place.device, non_blocking=True)[:, None]
     look = (place - eye) / (place - eye).norm(dim=0).clamp_min(1e-6)
+    # A wave that looks away mirrors nothing; what is seen past it is about what it would be without the wave.
     cosine = (-(look * normal).sum(0)).clamp(0, 1)
     share = _STRAIGHT + (1 - _STRAIGHT) * (1 - cosine) ** 5
     seen = mirrored(home, place, look + 2 * cosine * normal, skies, samples)
