@@ -185,6 +185,20 @@ def test_bad_sources_get_a_line_each_and_the_good_ones_are_prepared(
     assert [source.name for source in open_dataset(tmp_path / "set").sources] == ["garden"]
 
 
+def test_where_nothing_can_be_prepared_no_folder_is_made(
+    tmp_path: Path, prepared: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    (tmp_path / "empty").mkdir()
+    assert run(tmp_path / "empty", tmp_path / "gone", "--out", tmp_path / "out") == 2
+    told = capsys.readouterr().err
+    assert "neither pictures nor videos" in told
+    assert "1 more cannot" in told
+    assert not (tmp_path / "out").exists()
+    before = stated(prepared)
+    assert run(tmp_path / "gone", "--out", prepared) == 2
+    assert stated(prepared) == before, "a dataset that is there stays"
+
+
 def test_frames_of_another_size_and_unreadable_ones_are_left_out_with_a_line(
     tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:

@@ -78,9 +78,13 @@ def prepare(
     for place in places:
         if place.is_dir() and out.resolve() == place.resolve():
             raise ValueError(f"{out}: holds the sources; choose another folder for the dataset")
+    sources, refused = find_sources(places, settings, out)
+    if refused and not sources and not (out / "dataset.json").is_file():
+        # Nothing to prepare, and nothing there: no folder is made for that.
+        others = f" ({len(refused) - 1} more cannot be prepared either)" if len(refused) > 1 else ""
+        raise ValueError(printable(refused[0].reason) + others)
     index = Index.opened(out)
     with ended_by_signals(), index.alone():
-        sources, refused = find_sources(places, settings, out)
         jobs, done = _jobs(sources, index, settings, tuple(without), force, refused)
         listener.begin([job.source.name for job in jobs], len(done))
         problems = [printable(refusal.reason) for refusal in refused]
