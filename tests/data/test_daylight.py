@@ -54,6 +54,7 @@ def test_lamps_share_the_night_each_as_bright_as_it_likes_and_warmer_than_the_sk
     assert len(sums) > 40
     assert max(sums) < 1.3 / 0.02
     assert np.mean(np.array(warmer) > 1.05) > 0.5
+    assert np.median([w for w in warmer if w > 1.05]) > 2.5, "warmer than the sky is blue"
     assert np.min(warmer) > 0.99
 
 

@@ -220,12 +220,12 @@ def test_no_haze_leaves_light_as_it_is() -> None:
 
 
 def test_two_fifths_of_all_places_have_haze_which_comes_and_goes() -> None:
-    left = torch.stack([drawn_skies(ROLES, seed)[1] for seed in range(200)])
+    left = torch.stack([drawn_skies(ROLES, seed)[1] for seed in range(1500)])
     hazy = left[(left < 1).any(1)]
     assert 0.3 < len(hazy) / len(left) < 0.5
     assert 0.2 <= float(left.min()) < 0.25
     assert float((hazy.amax(1) - hazy.amin(1)).median()) > 0.3, "thin at one hour, thick at another"
-    assert abs(float((hazy < 0.5).float().mean()) - 0.19) < 0.04, "fog is rare"
+    assert abs(float((hazy < 0.5).float().mean()) - 0.19) < 0.025, "fog is rare"
     assert horizon(drawn_skies(ROLES, 0)[0]).shape == (len(ROLES), 3)
 
 

@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 from dataclasses import replace
+from typing import Any
 
 import numpy as np
 import pytest
 import torch
 
+from unlit.worlds import bases as rendering
 from unlit.worlds import render, vistas
 from unlit.worlds.bases import World, _rendered
 from unlit.worlds.builder import Builder
@@ -169,11 +171,10 @@ def test_mirrored_directions_need_no_length_and_never_look_down() -> None:
     down, low = (mirrored(s, place, torch.tensor([[0.0], [-1.0], [z]]), even_sky(0.7), 4) for z in (-0.5, 0.02))
     torch.testing.assert_close(down, low)
     assert float(low.min()) > 0.6
-    direction = torch.tensor([[0.0], [0.9], [0.2]])
-    near = torch.tensor([[0.0], [20.0], [0.0]])
-    torch.testing.assert_close(
-        mirrored(s, near, direction, even_sky(0.7), 4), mirrored(s, near, 3 * direction, even_sky(0.7), 4)
-    )
+    for y in (0.9, -0.9):  # the wall, and the sky near the horizon
+        direction, near = torch.tensor([[0.0], [y], [0.2]]), torch.tensor([[0.0], [20.0], [0.0]])
+        once, thrice = (mirrored(s, near, k * direction, even_sky(0.7), 4) for k in (1, 3))
+        torch.testing.assert_close(once, thrice)
 
 
 @pytest.mark.parametrize("seed", range(5))
@@ -235,6 +236,43 @@ def test_towns_stand_on_land_and_not_at_all_where_there_is_none() -> None:
     flooded = Builder(np.random.default_rng(0))
     vistas._town(flooded, 20, 150.0, camera, None, np.array([[-1e4, -1e4], [1e4, 1e4]]))
     assert len(flooded) == 0
+
+
+def test_houses_stand_in_a_grid() -> None:
+    camera = Camera((0.0, -15.0, 20.0), (0.0, 85.0, 0.0), 0.7)
+    for seed in range(20):
+        place = vistas._place(np.random.default_rng(seed), camera, 18, 150, None, 8.0)
+        assert place is not None
+        np.testing.assert_allclose(place % 8, 0, atol=1e-9)
+
+
+def test_a_rendered_scene_mirrors_the_sky_of_each_light_and_its_haze_knows_the_light_alone(
+    shore: World, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    told: dict[str, Any] = {}
+
+    def mirrors(*given: Any) -> torch.Tensor:
+        told["skies"] = given[5]
+        light: torch.Tensor = given[4] * 100
+        return light
+
+    def haze(*given: Any) -> torch.Tensor:
+        told["level"] = given[5]
+        light: torch.Tensor = given[0]
+        return light
+
+    monkeypatch.setattr(rendering, "mirroring", mirrors)
+    monkeypatch.setattr(rendering, "hazed", haze)
+    monkeypatch.setattr(rendering, "shares_past_bumps", lambda home, *_: torch.full((len(home.roles), 1, 1), 0.5))
+    monkeypatch.setattr(
+        rendering.render,
+        "irradiance",
+        lambda _, lights, points, *__, **___: torch.ones(len(lights.kind), *points.shape),
+    )
+    next(iter(rendering._rendered([shore.scene], SIZE, 4)))
+    expected = drawn_skies(shore.scene.roles, shore.scene.seed)[0]
+    assert [sky.seed for sky in told["skies"]] == [sky.seed for sky in expected]
+    torch.testing.assert_close(told["level"], torch.full((len(expected),), 0.5))
 
 
 def test_water_begins_beyond_the_camera_unless_a_river_goes_by() -> None:

@@ -82,9 +82,7 @@ def _row(b: Builder, side: float, away: float, length: float) -> None:
         if len(b) - first < _NEAREST:
             house(b, at, side, (4, width / 2), height)
         else:
-            front = b.material(drawn_calm(draw, 3, (*_FACADE[:4], *(Texture.WINDOWS,) * 8), 0.06))
-            b.box(at + [0, 0, height / 2], (4, width / 2, height / 2), front)
-            _roof(b, at + [0, 0, height], (4, width / 2))
+            _body(b, at, (4, width / 2), height, (*_FACADE[:4], *(Texture.WINDOWS,) * 8))
         y += width + (draw.uniform(0, 4) if draw.random() < 0.25 else 0.0)
 
 
@@ -99,9 +97,7 @@ def _from_above(draw: Generator, reach: tuple[float, float], height: tuple[float
 def house(b: Builder, at: Array, side: float, half: tuple[float, float], height: float) -> None:
     """Add a house whose front looks to the street at x = 0."""
     draw = b.draw
-    front = b.material(drawn_calm(draw, 3, (*_FACADE, Texture.WINDOWS, Texture.WINDOWS), 0.06))
-    b.box(at + [0, 0, height / 2], (*half, height / 2), front)
-    _roof(b, at + [0, 0, height], half)
+    _body(b, at, half, height, (*_FACADE, Texture.WINDOWS, Texture.WINDOWS))
     glass = b.material(drawn_material(draw, 0.5, (Texture.PLAIN,), drawn_color(draw, draw.uniform(0.03, 0.15))))
     frame = b.material(drawn_material(draw, 0.5, (Texture.PLAIN, Texture.WOOD)))
     wide, high = draw.uniform(0.4, 0.8), draw.uniform(0.5, 0.9)
@@ -114,6 +110,12 @@ def house(b: Builder, at: Array, side: float, half: tuple[float, float], height:
             b.box(center + [-side * 0.02, 0, 0], (0.08, wide * 0.85, high * 0.88), glass)
     if draw.random() < 0.3:
         b.box(at + [-side * (half[0] + 0.6), 0, 2.7], (0.7, half[1] * 0.8, 0.05), frame)
+
+
+def _body(b: Builder, at: Array, half: tuple[float, float], height: float, fronts: tuple[Texture, ...]) -> None:
+    """Add the walls of a house, of one of `fronts`, and its roof."""
+    b.box(at + [0, 0, height / 2], (*half, height / 2), b.material(drawn_calm(b.draw, 3, fronts, 0.06)))
+    _roof(b, at + [0, 0, height], half)
 
 
 def _roof(b: Builder, at: Array, half: tuple[float, float]) -> None:

@@ -232,7 +232,7 @@ _MEAN_SHARES: dict[int, tuple[float, float, float, float]] = {
     Texture.WATER: (0, 0, 0, 1),
 }  # fmt: skip
 """Measured: how much of each color textures have, on the whole; of pictures those that are printed in two colors.
-Ribs of leaves are darker than their color, and blocks than theirs."""
+Ribs of leaves are darker than their color, and blocks than theirs. Of water light meets the body, by its making."""
 _PICTURE_MEAN = (0.24, 0.17, 0.15)
 
 
