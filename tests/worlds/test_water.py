@@ -265,7 +265,7 @@ def test_a_rendered_scene_mirrors_the_sky_of_each_light_and_its_haze_knows_the_l
     monkeypatch.setattr(rendering, "hazed", haze)
     monkeypatch.setattr(rendering, "shares_past_bumps", lambda home, *_: torch.full((len(home.roles), 1, 1), 0.5))
     monkeypatch.setattr(
-        rendering.render,
+        render,
         "irradiance",
         lambda _, lights, points, *__, **___: torch.ones(len(lights.kind), *points.shape),
     )
