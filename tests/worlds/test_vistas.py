@@ -2,13 +2,15 @@
 
 from __future__ import annotations
 
+import colorsys
+
 import numpy as np
 import pytest
 import torch
 
 from unlit.worlds import vistas
 from unlit.worlds.builder import Builder
-from unlit.worlds.calm import drawn_calm
+from unlit.worlds.calm import GROUND, ROCK, ROOFS, WALLS, Stuff, drawn_calm, usual_color
 from unlit.worlds.description import ShapeKind
 from unlit.worlds.materials import Texture
 from unlit.worlds.palette import drawn_greens
@@ -16,9 +18,17 @@ from unlit.worlds.scene import scene
 from unlit.worlds.squares import add_square
 
 
+def hue_of(color: np.ndarray) -> float:
+    return colorsys.rgb_to_hsv(*color)[0]
+
+
+def saturation_of(color: np.ndarray) -> float:
+    return colorsys.rgb_to_hsv(*color)[1]
+
+
 def spreads(texture: Texture) -> np.ndarray:
     """Return by how much the log of the first and of the last color differ, for many materials (n,)."""
-    found = [drawn_calm(np.random.default_rng(seed), 3.0, (texture,)).colors for seed in range(300)]
+    found = [drawn_calm(np.random.default_rng(seed), 3.0, (texture,), WALLS).colors for seed in range(300)]
     return np.array([np.abs(np.log(colors[3] / colors[0])).mean() for colors in found])
 
 
@@ -28,8 +38,31 @@ def test_most_materials_of_the_open_have_tones_of_one_color_and_some_any() -> No
     assert 0.1 < (found > 0.6).mean() < 0.35
 
 
+@pytest.mark.parametrize("kinds", [GROUND, WALLS, ROOFS, ROCK])
+def test_usual_colors_are_those_of_some_stuff(kinds: tuple[Stuff, ...]) -> None:
+    for seed in range(200):
+        color = usual_color(np.random.default_rng(seed), kinds)
+        lightness = float(color @ [0.2126, 0.7152, 0.0722])
+        # A strong color has a channel that is held at 0.02.
+        assert any(low * 0.999 <= lightness <= high * 1.001 + 0.01 for low, high in (k.lightness for k in kinds))
+        assert not 0.25 < hue_of(color) < 0.5 or saturation_of(color) < 0.2, "nothing of it is green"
+
+
+def test_stuffs_come_by_their_shares() -> None:
+    light, dark = Stuff(3, (0.5, 0.6), 0.1, (0.0, 0.1)), Stuff(1, (0.1, 0.2), 0.1, (0.0, 0.1))
+    found = [usual_color(np.random.default_rng(seed), (light, dark)).mean() for seed in range(400)]
+    assert 0.68 < np.mean(np.array(found) > 0.3) < 0.82
+
+
+def test_two_thirds_of_walls_have_a_usual_color_and_the_others_any() -> None:
+    black = (Stuff(1, (0.03, 0.031), 0.0, (0.0, 0.0)),)
+    found = [drawn_calm(np.random.default_rng(seed), 3.0, (Texture.PLAIN,), black).colors[0] for seed in range(400)]
+    usual = [bool(np.ptp(color) < 1e-9 and 0.0299 < color[0] < 0.0311) for color in found]
+    assert 0.58 < np.mean(usual) < 0.72
+
+
 def test_glass_stays_dark_in_calm_walls() -> None:
-    walls = [drawn_calm(np.random.default_rng(seed), 3.0, (Texture.WINDOWS,)).colors for seed in range(100)]
+    walls = [drawn_calm(np.random.default_rng(seed), 3.0, (Texture.WINDOWS,), WALLS).colors for seed in range(100)]
     assert max(colors[1].mean() for colors in walls) < 0.2
     assert max(colors[0].mean() for colors in walls) > 0.6
 
@@ -94,6 +127,28 @@ def test_a_third_of_all_towns_are_large() -> None:
         box = s.shapes.to_world[s.shapes.kind == int(ShapeKind.BOX)]
         reach.append(float(box[box[:, 2, 2] > 1.4][:, 1, 3].max()))
     assert 0.2 < np.mean([r > 190 for r in reach]) < 0.5
+
+
+def test_leaves_are_dark_and_those_of_one_plant_differ_little() -> None:
+    plants = np.array([drawn_greens(np.random.default_rng(seed))[:3] @ [0.2126, 0.7152, 0.0722] for seed in range(300)])
+    assert 0.06 < np.median(plants) < 0.1
+    assert np.quantile(plants, 0.05) < 0.045
+    assert 0.15 < np.quantile(plants, 0.95) < 0.25
+    assert np.log(plants).std(1).mean() < 0.5 * np.log(plants).std()
+
+
+def test_every_third_wood_is_of_firs() -> None:
+    firs = []
+    for seed in range(120):
+        b = Builder(np.random.default_rng(seed))
+        vistas._woods(b, 5, np.array([0.0, 40.0]))
+        kinds, to_world = b.shapes().kind, b.shapes().to_world
+        assert len(set(kinds.tolist())) == 1
+        firs.append(int(kinds[0]) == int(ShapeKind.CONE))
+        if firs[-1]:
+            assert (to_world[:, 2, 2] > 0).all(), "their tips are above"
+            assert torch.allclose(to_world[:, 2, 3] - to_world[:, 2, 2], torch.tensor(0.3)), "they stand on the ground"
+    assert 0.25 < np.mean(firs) < 0.45
 
 
 def test_most_leaves_are_dull() -> None:

@@ -7,7 +7,7 @@ from numpy.random import Generator
 from numpy.typing import NDArray
 
 from unlit.worlds.builder import Builder, dome, rolling, stairs, turned
-from unlit.worlds.calm import drawn_calm
+from unlit.worlds.calm import GROUND, ROOFS, WALLS, drawn_calm
 from unlit.worlds.casters import add_casters
 from unlit.worlds.description import Camera
 from unlit.worlds.landscape import drawn_water, rock, tree
@@ -52,8 +52,8 @@ def street(draw: Generator) -> tuple[Builder, Lighting, Camera]:
     """Return a street: houses with windows at both sides, posts, trees, signs."""
     b = Builder(draw)
     half, length = draw.uniform(3, 8), draw.uniform(25, 80)
-    b.box((0, length / 2 - 5, -0.5), (60, length, 0.5), b.material(drawn_calm(draw, 6, _GROUND)))
-    kerb = b.material(drawn_calm(draw, 3, (Texture.PLAIN, Texture.BRICK, Texture.SPECKLE)))
+    b.box((0, length / 2 - 5, -0.5), (60, length, 0.5), b.material(drawn_calm(draw, 6, _GROUND, GROUND)))
+    kerb = b.material(drawn_calm(draw, 3, (Texture.PLAIN, Texture.BRICK, Texture.SPECKLE), GROUND))
     for side in (-1, 1):
         b.box((side * (half + 5), length / 2 - 5, 0.05), (5.6, length, 0.08), kerb)
         if draw.random() >= _OPEN:
@@ -114,14 +114,14 @@ def house(b: Builder, at: Array, side: float, half: tuple[float, float], height:
 
 def _body(b: Builder, at: Array, half: tuple[float, float], height: float, fronts: tuple[Texture, ...]) -> None:
     """Add the walls of a house, of one of `fronts`, and its roof."""
-    b.box(at + [0, 0, height / 2], (*half, height / 2), b.material(drawn_calm(b.draw, 3, fronts, 0.06)))
+    b.box(at + [0, 0, height / 2], (*half, height / 2), b.material(drawn_calm(b.draw, 3, fronts, WALLS, 0.06)))
     _roof(b, at + [0, 0, height], half)
 
 
 def _roof(b: Builder, at: Array, half: tuple[float, float]) -> None:
     """Add a roof over all of a house, whose walls end at the height of `at`: a gable, a barrel, or a flat one."""
     draw = b.draw
-    roof = b.material(drawn_calm(draw, 2, (Texture.BRICK, Texture.PLAIN, Texture.STRIPES), 0.1))
+    roof = b.material(drawn_calm(draw, 2, (Texture.BRICK, Texture.PLAIN, Texture.STRIPES), ROOFS, 0.1))
     kind = draw.random()
     if kind < 0.42:
         b.gable(at, (half[0] * 1.08, half[1] * 1.03, half[0] * draw.uniform(0.4, 1.0)), roof)
@@ -161,7 +161,7 @@ def along_street(b: Builder, at: Array) -> None:
 def garden(draw: Generator) -> tuple[Builder, Lighting, Camera]:
     """Return uneven ground with rocks, trees and things, at times before a wall or hills."""
     b = Builder(draw)
-    meadow = drawn_leaves(draw, 1.5) if draw.random() < 0.35 else drawn_calm(draw, 3, _GROUND)
+    meadow = drawn_leaves(draw, 1.5) if draw.random() < 0.35 else drawn_calm(draw, 3, _GROUND, GROUND)
     ground = b.material(meadow)
     heights, high = rolling(draw, 0.9), draw.uniform(0.05, 0.55)
     b.relief((0, 8, -0.6), (22, 22, high), heights, ground)
@@ -169,7 +169,7 @@ def garden(draw: Generator) -> tuple[Builder, Lighting, Camera]:
         level = -0.6 + high * float(np.quantile(heights, draw.uniform(0.2, 0.55)))
         b.quad((0, 8, level), (22, 0, 0), (0, 22, 0), b.material(drawn_water(draw)))
     if draw.random() < 0.5:
-        wall = b.material(drawn_calm(draw, 3, _FACADE, 0.06))
+        wall = b.material(drawn_calm(draw, 3, _FACADE, WALLS, 0.06))
         y, high = draw.uniform(5, 12), draw.uniform(1, 4)
         b.box(
             (draw.normal(0, 3), y, high / 2 - 0.5),
@@ -178,7 +178,7 @@ def garden(draw: Generator) -> tuple[Builder, Lighting, Camera]:
             draw.normal(0, 0.2),
         )
     if draw.random() < 0.5:
-        hill = b.material(drawn_leaves(draw, 6) if draw.random() < 0.6 else drawn_calm(draw, 8, _GROUND))
+        hill = b.material(drawn_leaves(draw, 6) if draw.random() < 0.6 else drawn_calm(draw, 8, _GROUND, GROUND))
         b.relief((draw.normal(0, 5), 34, -3), (40, 14, draw.uniform(6, 16)), dome(draw, 0.5), hill)
     for _ in range(int(draw.integers(3, 9))):
         rock(b, np.array([draw.normal(0, 4), draw.uniform(1, 12), -0.4]), draw.uniform(0.3, 1.8))
@@ -197,8 +197,8 @@ def garden(draw: Generator) -> tuple[Builder, Lighting, Camera]:
 def ruin(draw: Generator) -> tuple[Builder, Lighting, Camera]:
     """Return walls, columns, steps and blocks in the open."""
     b = Builder(draw)
-    stone = [b.material(drawn_calm(draw, 2, _FACADE)) for _ in range(3)]
-    b.quad((0, 5, 0), (25, 0, 0), (0, 25, 0), b.material(drawn_calm(draw, 3, _GROUND)))
+    stone = [b.material(drawn_calm(draw, 2, _FACADE, WALLS)) for _ in range(3)]
+    b.quad((0, 5, 0), (25, 0, 0), (0, 25, 0), b.material(drawn_calm(draw, 3, _GROUND, GROUND)))
     for k in range(int(draw.integers(0, 7))):
         x, y, high = -4 + 1.6 * k, draw.uniform(3, 8), draw.uniform(1, 4)
         b.rod((x, y, 0), (x, y, high), 0.35, stone[0])

@@ -54,9 +54,13 @@ def drawn_color(draw: Generator, lightness: float | None = None, vivid: float = 
     # Earth, wood, skin, brick and leaves lie between red and green; a third of hues are any.
     hue = draw.uniform(0, 1) if draw.random() < 0.35 else draw.normal(0.09, 0.06) % 1
     saturation = draw.uniform(0.6, 0.97) if draw.random() < vivid else draw.beta(1.1, 3.2) * 0.6
-    color = np.array(colorsys.hsv_to_rgb(hue, saturation, 1.0)) ** 1.6
-    level = drawn_lightness(draw) if lightness is None else lightness
-    color = color * (level / float(color @ _WEIGHTS))
+    return toned(hue, saturation, drawn_lightness(draw) if lightness is None else lightness)
+
+
+def toned(hue: float, saturation: float, lightness: float) -> Array:
+    """Return the reflectance (3,) of a hue and a saturation, from 0 to 1, and a luminance."""
+    color = np.array(colorsys.hsv_to_rgb(hue % 1, saturation, 1.0)) ** 1.6
+    color = color * (lightness / float(color @ _WEIGHTS))
     # A vivid color cannot be as light as white: it becomes darker, not whiter.
     clipped: Array = np.clip(color * min(1.0, 0.9 / color.max()), 0.02, 0.9)
     return clipped
@@ -182,11 +186,12 @@ def drawn_greens(draw: Generator) -> Array:
     """Return colors of leaves: green, yellow, brown, most of them dull; now and then blossoms."""
     tones = []
     is_dull = draw.random() < 0.75
+    # Firs reflect a thirtieth, meadows a fifth; young leaves are lighter than old ones.
+    level = np.exp(draw.uniform(np.log(0.03), np.log(0.2)))
     for _ in range(3):
         hue, saturation = draw.normal(0.22, 0.045), draw.uniform(0.15, 0.6) if is_dull else draw.uniform(0.3, 0.85)
-        color = np.array(colorsys.hsv_to_rgb(hue % 1, saturation, 1.0)) ** 1.6
-        tones.append(color * draw.uniform(0.05, 0.3) / float(color @ _WEIGHTS))
-    return np.clip(np.stack([*tones, drawn_color(draw, vivid=0.7)]), 0.02, 0.9)
+        tones.append(toned(hue, saturation, level * np.exp(draw.normal(0, 0.3))))
+    return np.stack([*tones, drawn_color(draw, vivid=0.7)])
 
 
 def drawn_leaves(draw: Generator, size: float) -> Material:

@@ -23,14 +23,15 @@ from unlit.worlds.palette import stacked
 from unlit.worlds.rooms import room
 from unlit.worlds.vistas import vista
 
-EDITION = 6
+EDITION = 7
 """Which scenes the numbers mean: counted on when they become others. 2: with skies, haze and vistas.
 3: with deeper and warmer skies.
 4: bumps stand in each other's light, leaves are relief more than paint, haze comes and goes, coats are more common.
 5: bumps on both sides of sheets and on roofs are lit as they are, and leave what is hardly rough its light; bounced
 light meets colors as textures have them; flat roofs have no windows.
 6: water, rows of houses, larger towns, windows lit at night; bumps finer than a pixel take light, too; duller leaves,
-less haze."""
+less haze.
+7: ground, walls, roofs and rock have colors that such things have; darker leaves; firs."""
 
 _WORLDS = 5
 """First number of the seeds of scenes: the same numbers mean other draws elsewhere."""

@@ -6,7 +6,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from unlit.worlds.builder import Builder, turned
-from unlit.worlds.calm import drawn_calm
+from unlit.worlds.calm import GROUND, drawn_calm
 from unlit.worlds.materials import Texture
 from unlit.worlds.outdoors import along_street
 from unlit.worlds.palette import drawn_color, drawn_leaves, drawn_material
@@ -19,7 +19,7 @@ _PAVING = (Texture.PLAIN, Texture.PLAIN, Texture.BRICK, Texture.CELLS, Texture.S
 def add_square(b: Builder, middle: Array, half: Array) -> None:
     """Add a square about a place (3,) on the ground, of half its sides (2,), with what stands and goes there."""
     draw = b.draw
-    paving = b.material(drawn_calm(draw, 4, _PAVING))
+    paving = b.material(drawn_calm(draw, 4, _PAVING, GROUND))
     b.box(middle, (*half, 0.1), paving)
     if draw.random() < 0.5:
         _steps(b, middle + [draw.uniform(-0.5, 0.5) * half[0], -half[1], 0], half[0] * draw.uniform(0.2, 0.6))
@@ -42,7 +42,7 @@ def _somewhere(b: Builder, middle: Array, half: Array) -> Array:
 
 def _steps(b: Builder, at: Array, half: float) -> None:
     """Add a flight of steps."""
-    stone = b.material(drawn_calm(b.draw, 2, (Texture.PLAIN, Texture.SPECKLE, Texture.BRICK)))
+    stone = b.material(drawn_calm(b.draw, 2, (Texture.PLAIN, Texture.SPECKLE, Texture.BRICK), GROUND))
     high = b.draw.uniform(0.12, 0.3)
     for k in range(int(b.draw.integers(3, 9))):
         b.box(at + [0, 0.35 * k, high * (k + 1) / 2], (half, 0.18, high * (k + 1) / 2), stone)

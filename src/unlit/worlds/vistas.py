@@ -7,7 +7,7 @@ from numpy.random import Generator
 from numpy.typing import NDArray
 
 from unlit.worlds.builder import GRID, Builder, dome, rolling
-from unlit.worlds.calm import drawn_calm
+from unlit.worlds.calm import GROUND, ROCK, ROOFS, WALLS, drawn_calm
 from unlit.worlds.description import Camera
 from unlit.worlds.landscape import drawn_water, tree
 from unlit.worlds.light import Lighting
@@ -27,6 +27,8 @@ _ROOFS = (Texture.PLAIN, Texture.BRICK, Texture.RUST, Texture.STRIPES)
 _WINTER, _VALLEY, _SQUARE, _WATER, _CITY = 0.1, 0.4, 0.4, 0.3, 0.35
 """How often ground and roofs of houses are under snow, there is the side of a valley, the camera hangs over a square,
 there is water, and a town is large."""
+_FIRS = 0.35
+"""Share of woods that are of firs."""
 _LEVEL = 0.15
 """Meters of the water above the flat ground: hills are shores and islands."""
 _TRIES = 8
@@ -67,7 +69,7 @@ def vista(draw: Generator) -> tuple[Builder, Lighting, Camera]:
 
 def _drawn_ground(draw: Generator) -> Material:
     """Return meadows or fields."""
-    return drawn_leaves(draw, 6) if draw.random() < 0.35 else drawn_calm(draw, 20, _FIELDS, 0.02)
+    return drawn_leaves(draw, 6) if draw.random() < 0.35 else drawn_calm(draw, 20, _FIELDS, GROUND, 0.02)
 
 
 def _drawn_snow(draw: Generator) -> Material:
@@ -122,7 +124,7 @@ def _mountain(b: Builder) -> None:
     draw = b.draw
     far, size = draw.uniform(90, 260), draw.uniform(40, 150)
     kind = draw.random()
-    slope = drawn_leaves(draw, 15) if kind < 0.5 else drawn_calm(draw, size * 0.5, _SLOPES, 0.02)
+    slope = drawn_leaves(draw, 15) if kind < 0.5 else drawn_calm(draw, size * 0.5, _SLOPES, ROCK, 0.02)
     slope.gloss = 0.0
     if kind > 0.7:
         snow, rock = drawn_color(draw, draw.uniform(0.6, 0.88), 0.0), drawn_color(draw, draw.uniform(0.08, 0.3), 0.02)
@@ -143,7 +145,7 @@ def _slope(b: Builder) -> None:
     heights = rise[None] * (0.85 + 0.15 * rolling(draw, 1.2)) - 0.02
     middle = np.array([np.cos(side), np.sin(side), 0]) * (near + half[0])
     kind = draw.random()
-    stuff = drawn_leaves(draw, 20) if kind < 0.75 else drawn_calm(draw, 30, _SLOPES, 0.02)
+    stuff = drawn_leaves(draw, 20) if kind < 0.75 else drawn_calm(draw, 30, _SLOPES, ROCK, 0.02)
     stuff.gloss = 0.0
     b.relief(middle + [0, draw.uniform(20, 120), 0], (*half, high), heights, b.material(stuff), side)
 
@@ -154,8 +156,8 @@ def _town(b: Builder, houses: int, far: float, camera: Camera, snow: int | None,
     The last are `far` meters away.
     """
     draw = b.draw
-    walls = [b.material(drawn_calm(draw, 4, _WALLS, 0.08)) for _ in range(int(draw.integers(2, 6)))]
-    roofs = [b.material(drawn_calm(draw, 3, _ROOFS, 0.1)) for _ in range(int(draw.integers(1, 4)))]
+    walls = [b.material(drawn_calm(draw, 4, _WALLS, WALLS, 0.08)) for _ in range(int(draw.integers(2, 6)))]
+    roofs = [b.material(drawn_calm(draw, 3, _ROOFS, ROOFS, 0.1)) for _ in range(int(draw.integers(1, 4)))]
     roofs = roofs if snow is None else [snow]
     gap = draw.uniform(7, 14)
     for _ in range(houses):
@@ -177,19 +179,23 @@ def _tower(b: Builder, at: Array) -> None:
     """Add an office tower or a steeple."""
     draw = b.draw
     high, half = draw.uniform(15, 60), draw.uniform(2.5, 7, 2)
-    front = b.material(drawn_calm(draw, 6, _WALLS, 0.1))
+    front = b.material(drawn_calm(draw, 6, _WALLS, WALLS, 0.1))
     b.box(at + [0, 0, high / 2], (*half, high / 2), front)
-    roof = b.material(drawn_calm(draw, 4, _ROOFS, 0.1))
+    roof = b.material(drawn_calm(draw, 4, _ROOFS, ROOFS, 0.1))
     b.box(at + [0, 0, high], (half[0] * 1.02, half[1] * 1.02, 0.3), roof)
     if draw.random() < 0.4:
         b.rod(at + [0, 0, high], at + [0, 0, high * draw.uniform(1.2, 1.8)], float(half.min()), roof, cone=True)
 
 
 def _woods(b: Builder, crowns: int, middle: Array) -> None:
-    """Add crowns of trees about a place, each one ball: they are far away."""
+    """Add trees about a place, each one ball or, in every third wood, a cone: they are far away."""
     draw = b.draw
     green = b.material(drawn_leaves(draw, 2))
+    are_firs = draw.random() < _FIRS
     for _ in range(crowns):
         x, y = middle + draw.normal(0, 6, 2)
-        size = draw.uniform(1.5, 4, 3)
-        b.ball((x, max(y, 3.0), size[2] * 0.9), size, green)
+        size, y = draw.uniform(1.5, 4, 3), max(y, 3.0)
+        if are_firs:
+            b.rod((x, y, 0.3), (x, y, size[2] * 3), size[0] * 0.7, green, cone=True)
+        else:
+            b.ball((x, y, size[2] * 0.9), size, green)
