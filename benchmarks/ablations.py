@@ -34,7 +34,8 @@ from unlit.recipes import RECIPES
 from unlit.train.checkpoint import load_weights
 from unlit.train.learner import network_of
 from unlit.train.loop import fit
-from unlit.worlds.dataset import Shelf, WorldSource, open_worlds, seeds_of
+from unlit.worlds.dataset import WorldSource, open_worlds, seeds_of
+from unlit.worlds.shelf import Shelf
 
 FULL = "full energy"
 ABLATIONS = (
@@ -73,11 +74,11 @@ def rendered(data: str, others: int, device: str) -> dict[str, list[Item]]:
     """Return the scenes for training, and as many `others` for validation, as far as they can be used."""
     training = [source for source in open_worlds(data, device).sources if source.split == "train"]
     assert isinstance(training[0], WorldSource)
-    size, samples = training[0].shelf.size, training[0].shelf.samples
+    rendering = replace(training[0].shelf.rendering, split="validation")
     found: dict[str, list[Item]] = {"train": [], "validation": []}
     seeds = seeds_of("validation", 0, others)
-    shelf = Shelf(seeds, size, samples, device)
-    for source in (*training, *(WorldSource(number, "validation", shelf) for number in seeds)):
+    shelf = Shelf(seeds, rendering)
+    for source in (*training, *(WorldSource(number, shelf) for number in seeds)):
         try:
             found[source.split].append(source.read())
         except SequenceError:

@@ -140,7 +140,7 @@ def default() -> Config:
     """
     return Config(
         recipe="default",
-        data=DataSettings(window=256, frames=2, memory_gb=100, half=True),
+        data=DataSettings(window=256, frames=2, memory_gb=100, half=True, workers=13),
         augment=AugmentSettings(
             rotation=8.0,
             zoom=(0.7, 1.5),

@@ -19,7 +19,8 @@ from unlit.data.sizing import places_of
 from unlit.worlds import bases as rendering
 from unlit.worlds.bases import World, bases
 from unlit.worlds.compose import LEVEL, compose, drawn_weights, levelled, usable_lights
-from unlit.worlds.dataset import SPLIT_STARTS, open_worlds, parsed_size, seeds_of, world_item
+from unlit.worlds.dataset import SPLIT_STARTS, open_worlds, parsed_size, seeds_of
+from unlit.worlds.item import world_item
 from unlit.worlds.scene import LIGHTS, Scene
 
 SIZE = (24, 32)

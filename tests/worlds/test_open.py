@@ -19,8 +19,8 @@ from unlit.data.truth import LUMINOUS, Truth
 from unlit.worlds import bases as rendering
 from unlit.worlds import render
 from unlit.worlds.bases import World
-from unlit.worlds.dataset import world_item
 from unlit.worlds.description import Camera
+from unlit.worlds.item import world_item
 from unlit.worlds.light import Role
 from unlit.worlds.materials import Texture
 from unlit.worlds.open import OUTDOORS, REFLECTANCE, Sky, drawn_skies, hazed, horizon, seen_sky, sky_seen_by

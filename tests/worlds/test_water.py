@@ -13,8 +13,8 @@ from unlit.worlds import bases as rendering
 from unlit.worlds import render, vistas
 from unlit.worlds.bases import World, _rendered
 from unlit.worlds.builder import Builder
-from unlit.worlds.dataset import world_item
 from unlit.worlds.description import Camera, ShapeKind
+from unlit.worlds.item import world_item
 from unlit.worlds.landscape import WATER, drawn_water
 from unlit.worlds.light import Lighting
 from unlit.worlds.materials import Texture

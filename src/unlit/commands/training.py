@@ -75,11 +75,12 @@ def _train(
         start = DEFAULT_WEIGHTS
     settings = config.data
     if str(data).startswith("worlds:"):
+        from unlit.predict.full_size import usable_processors
         from unlit.worlds.command import chosen_device
         from unlit.worlds.dataset import open_worlds
 
         where = chosen_device(device)
-        dataset = open_worlds(str(data), where)
+        dataset = open_worlds(str(data), where, min(settings.workers, usable_processors()))
         if not quiet and os.environ.get("RANK", "0") == "0":
             slow = "; on a CPU a minute each at 384x256:256, a second at 96x64:16" if where == "cpu" else ""
             print(f"rendering {len(dataset.sources)} scenes before the first step{slow}", file=sys.stderr)

@@ -36,7 +36,8 @@ class DataSettings:
     half: bool = False
     """Keep frames and truth on the training device as 16-bit floats: half of the memory, an error of 1 in 2,000."""
     workers: int = 4
-    """Processes that read ahead, for sets that stream from disk."""
+    """Processes that read ahead, for sets that stream from disk; or that render, for worlds: as many as there are
+    processors at most."""
 
     def __post_init__(self) -> None:
         _check(self.window is None or self.window >= 8, f"data.window must be at least 8 pixels, not {self.window}")

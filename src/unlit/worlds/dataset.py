@@ -10,19 +10,15 @@ from __future__ import annotations
 
 import os
 import re
-from collections.abc import Iterator
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any
 
 import torch
 
 from unlit.data.dataset import Dataset, Item, Split
-from unlit.data.sequence import Sequence, SequenceError
-from unlit.data.truth import Truth
-from unlit.worlds.bases import World, bases
-from unlit.worlds.compose import levelled, usable_lights
+from unlit.worlds.item import world_name
 from unlit.worlds.scene import EDITION
+from unlit.worlds.shelf import Rendering, Shelf
 
 PREFIX = "worlds:"
 SIZE = (256, 384)
@@ -37,9 +33,6 @@ MOST_SAMPLES = 1_000_000
 
 VALIDATION_SHARE = 50
 """One scene for validation for every so many for training, in datasets that are rendered when read."""
-
-_LEAST_SEEN = 0.05
-"""Share of the picture that must be matt surface."""
 
 _BYTES_A_PIXEL = 12_000
 """Of memory while a scene is rendered, about: eight lights at twice the size, textures, and what is between."""
@@ -71,13 +64,13 @@ def parsed_size(text: str) -> tuple[int, int]:
     return h, w
 
 
-def check_memory(size: tuple[int, int], device: torch.device) -> None:
-    """Refuse sizes whose scenes would not fit into memory."""
-    needed = _BYTES_A_PIXEL * size[0] * size[1]
+def check_memory(size: tuple[int, int], device: torch.device, processes: int = 0) -> None:
+    """Refuse sizes whose scenes would not fit into memory, one for each of several processes."""
+    needed = _BYTES_A_PIXEL * size[0] * size[1] * max(processes, 1)
     free = torch.cuda.mem_get_info(device)[0] if device.type == "cuda" else _free_memory()
     if needed > free:
         wanted = f"{size[1]}x{size[0]} needs about {needed / 1e9:.1f} GB and {free / 1e9:.1f} are free"
-        raise ValueError(f"too little memory: {wanted}; give a smaller size")
+        raise ValueError(f"too little memory: {wanted}; give a smaller size{', or fewer processes' * (processes > 1)}")
 
 
 def _free_memory(file: Path = Path("/proc/meminfo")) -> int:
@@ -91,74 +84,34 @@ def _free_memory(file: Path = Path("/proc/meminfo")) -> int:
     return os.sysconf("SC_AVPHYS_PAGES") * os.sysconf("SC_PAGE_SIZE")
 
 
-def world_name(number: int) -> str:
-    """Return what the scene of a number is called."""
-    return f"world-{number:010d}"
-
-
-def world_item(world: World, split: Split) -> Item:
-    """Return a world as a sequence of its lights, one at a time, with all of its truth; see the module's head.
-
-    For training the sky is valid too. Where something is measured only surfaces are: what a sky reflects is agreed
-    upon, not true.
-    """
-    lights = usable_lights(world)
-    name = world_name(world.scene.seed)
-    seen = float(world.basis.mask.float().mean())
-    if len(lights) < 2 or seen < _LEAST_SEEN:
-        raise SequenceError(f"{name}: {len(lights)} lights reach what is seen, {seen:.0%} of the picture; skip it")
-    frames, shading = levelled(world, lights)
-    k = len(lights)
-    mask = world.with_sky if split == "train" else world.basis.mask
-    truth = Truth(world.basis.reflectance * mask, shading * mask, torch.ones(k, dtype=torch.bool, device=frames.device))
-    names = tuple(f"{n + 1:02}-{world.scene.roles[n]}" for n in lights.tolist())
-    return Item(Sequence(frames, mask.expand(k, -1, -1, -1).contiguous(), name, names), truth, one_light=True)
-
-
-class Shelf:
-    """Renders scenes in their order, some together, for sources that are mostly read in that order."""
-
-    def __init__(self, seeds: range, size: tuple[int, int], samples: int, device: str) -> None:
-        self.seeds, self.size, self.samples, self.device = seeds, size, samples, device
-        self._next = -1
-        self._worlds: Iterator[World] = iter(())  # nothing is rendered before the first is asked for
-
-    def read(self, number: int) -> World:
-        """Return the world of a number."""
-        if number != self._next:
-            rest = range(number, self.seeds.stop)
-            self._worlds = bases(rest, self.size, self.samples, self.device)
-        self._next = number + 1
-        return next(self._worlds)
-
-    def __getstate__(self) -> dict[str, Any]:
-        """Leave out what is being rendered: other processes begin anew."""
-        return {**vars(self), "_next": -1, "_worlds": iter(())}
-
-
 @dataclass(frozen=True)
 class WorldSource:
     """A scene that is rendered when it is read."""
 
     number: int
-    split: Split
     shelf: Shelf = field(compare=False, repr=False)
+
+    @property
+    def split(self) -> Split:
+        """What it is for."""
+        return self.shelf.rendering.split
 
     @property
     def name(self) -> str:
         """With all that it depends on: a run is resumed with the pictures that it began with."""
-        h, w = self.shelf.size
-        return f"{world_name(self.number)}-{w}x{h}-{self.shelf.samples}-e{EDITION}"
+        h, w = self.shelf.rendering.size
+        return f"{world_name(self.number)}-{w}x{h}-{self.shelf.rendering.samples}-e{EDITION}"
 
     def read(self) -> Item:
         """Render it; SequenceError where next to nothing can be seen in it."""
-        return world_item(self.shelf.read(self.number), self.split)
+        return self.shelf.read(self.number)
 
 
-def open_worlds(text: str, device: str = "cpu") -> Dataset:
+def open_worlds(text: str, device: str = "cpu", processes: int = 0) -> Dataset:
     """Return the dataset `worlds:SEED:COUNT[:WIDTHxHEIGHT[:SAMPLES]]`, rendered on `device` when it is read.
 
-    COUNT scenes for training and a fiftieth as many for validation, one at least.
+    COUNT scenes for training and a fiftieth as many for validation, one at least. With two `processes` or more these
+    render, and whoever asks for processes must be a program that can be imported (`if __name__ == "__main__"`).
     """
     parts = text.removeprefix(PREFIX).split(":")
     numbers = [p for k, p in enumerate(parts) if k != 2]
@@ -172,16 +125,10 @@ def open_worlds(text: str, device: str = "cpu") -> Dataset:
     size = parsed_size(parts[2]) if len(parts) > 2 else SIZE
     samples = int(parts[3]) if len(parts) > 3 else SAMPLES
     check_samples(samples)
-    check_memory(size, torch.device(device))
+    check_memory(size, torch.device(device), processes)
     wanted: list[tuple[Split, int]] = [("train", count), ("validation", max(1, count // VALIDATION_SHARE))]
-    return Dataset(
-        tuple(s for split, n in wanted for s in _sources(split, first, n, size, samples, device)), place=text
-    )
-
-
-def _sources(
-    split: Split, first: int, count: int, size: tuple[int, int], samples: int, device: str
-) -> Iterator[WorldSource]:
-    seeds = seeds_of(split, first, count)
-    shelf = Shelf(seeds, size, samples, device)
-    return (WorldSource(number, split, shelf) for number in seeds)
+    sources: list[WorldSource] = []
+    for split, scenes in wanted:
+        shelf = Shelf(seeds_of(split, first, scenes), Rendering(split, size, samples, device), processes)
+        sources += [WorldSource(number, shelf) for number in shelf.seeds]
+    return Dataset(tuple(sources), place=text)

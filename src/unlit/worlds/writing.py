@@ -22,8 +22,9 @@ from unlit.data.sequence import Sequence, SequenceError, load_sequence, save_seq
 from unlit.holding import held
 from unlit.image_io import ImageError, write_image
 from unlit.worlds.bases import bases
-from unlit.worlds.dataset import check_memory, check_samples, seeds_of, world_item, world_name
+from unlit.worlds.dataset import check_memory, check_samples, seeds_of
 from unlit.worlds.folder import check_folder, clear_leftovers, known_worlds, write_list
+from unlit.worlds.item import world_item, world_name
 from unlit.worlds.scene import EDITION
 
 Progress = Callable[[int, str], object]
