@@ -32,8 +32,9 @@ from unlit.losses.supervised_settings import SupervisedSettings
 from unlit.pairwise.settings import FeatureScales, PairwiseSettings
 
 GRAY = Config(model=ModelSettings(gray_shading=True), energy=EnergySettings(colored_light=False))
-"""A config that allows every single field to change, but for those of the compact network."""
+"""A config that allows every single field to change, but for those that need one of the others."""
 COMPACT = dataclasses.replace(GRAY, model=dataclasses.replace(GRAY.model, network="compact"))
+WINDOWS = dataclasses.replace(GRAY, data=DataSettings(window=32), train=TrainSettings(steps=5))
 
 
 def leaves(kind: type, prefix: str = "") -> Iterator[tuple[str, Any]]:
@@ -94,7 +95,8 @@ def stated(**changes: Any) -> str:
 
 @pytest.mark.parametrize("name", LEAVES)
 def test_every_field_is_written_read_back_and_told_apart(name: str) -> None:
-    begun = COMPACT if name in ("model.fine", "model.cue", "model.deep", "model.attention") else GRAY
+    of_compact = dict.fromkeys(("model.fine", "model.cue", "model.deep", "model.attention"), COMPACT)
+    begun = {**of_compact, "data.held": WINDOWS}.get(name, GRAY)
     before = value_at(begun, name)
     config = changed(begun, name, another(before, LEAVES[name]))
     read = config_from_json(config_to_json(config))
@@ -235,6 +237,7 @@ BAD: list[Case] = [
     (DataSettings, "frames", 0),
     *[(DataSettings, "memory_gb", value) for value in (-1.0, math.nan)],
     (DataSettings, "workers", -1),
+    (DataSettings, "held", 0),
     *[(AugmentSettings, "zoom", value) for value in ((0.0, 1.0), (2.0, 1.0), (1.0, math.inf), (math.nan, 1.0))],
     *[
         (AugmentSettings, n, v)
@@ -284,6 +287,17 @@ def test_two_teachers_of_one_reflectance_are_refused() -> None:
     with pytest.raises(ConfigError, match=r"solved.weight and supervised terms"):
         Config(solved=SolvedSettings(weight=1.0), supervised=SupervisedSettings(truth=1.0))
     Config(solved=SolvedSettings(weight=1.0), supervised=SupervisedSettings(margin=1.0))
+
+
+def test_a_part_of_a_set_needs_windows_and_an_end_and_is_not_solved() -> None:
+    with pytest.raises(ValueError, match=r"data.held is for windows: set data.window"):
+        DataSettings(held=3)
+    held = DataSettings(held=3, window=32)
+    with pytest.raises(ConfigError, match=r"data.held needs to know when a run ends: set train.steps"):
+        Config(data=held)
+    with pytest.raises(ConfigError, match=r"data.held solves no sequences"):
+        Config(data=held, train=TrainSettings(steps=5), solved=SolvedSettings(weight=1.0))
+    Config(data=held, train=TrainSettings(steps=5))
 
 
 def test_days_are_colored() -> None:

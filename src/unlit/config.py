@@ -162,6 +162,9 @@ class Config:
         gray = self.model.gray_shading or not self.energy.colored_light
         both = self.solved.weight > 0 and self.supervised.any
         _check(not both, "solved.weight and supervised terms cannot go together: both say what the reflectance is")
+        slides = self.data.held is not None
+        _check(not slides or self.train.steps is not None, "data.held needs to know when a run ends: set train.steps")
+        _check(not slides or self.solved.weight == 0, "data.held solves no sequences: set solved.weight to 0")
         _check(gray or self.augment.hue == 0, "augment.hue needs gray light: set model.gray_shading, or hue to 0")
         if self.model.network == "quadratic":
             self._check_quadratic()

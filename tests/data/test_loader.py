@@ -245,7 +245,7 @@ def with_truth() -> Dataset:
 def test_half_of_the_memory_gives_nearly_the_same_batches() -> None:
     whole, half = (loader(with_truth(), DataSettings(window=8, half=h)) for h in (False, True))
     assert half._store is not None
-    kept = half._store[0]
+    kept = half._store[0].item
     assert kept.sequence.frames.dtype == torch.float16
     assert kept.truth is not None
     assert kept.truth.shading is not None
@@ -269,3 +269,38 @@ def test_more_fits_in_the_same_memory_when_it_is_kept_in_half() -> None:
     for half in (False, True):
         settings = DataSettings(window=8, half=half, memory_gb=gigabytes, workers=0)
         assert loader(with_truth(), settings).on_device is half
+
+
+def test_part_of_a_set_at_a_time_is_read_from_any_batch_on_as_from_the_first() -> None:
+    def part() -> Loader:
+        return loader(in_memory(9), DataSettings(window=8, held=3), run=12)
+
+    whole = list(islice(part().batches(0, 1, 1), 12))
+    assert_same(whole[5:], list(islice(part().batches(5, 1, 1), 7)))
+    assert_same(whole[1::2], list(islice(part().batches(1, 2, 1), 6)))
+    assert len({name for batch in whole for name in batch.names}) > 6
+    assert part().where == "3 of them at a time on the device"
+
+
+def test_a_set_that_fits_is_kept_as_ever_and_a_part_needs_a_run() -> None:
+    as_ever = list(islice(loader().batches(0, 1, 1), 6))
+    for held, run in ((5, 12), (3, None)):
+        fits = loader(data=DataSettings(window=8, held=held), run=run)
+        assert_same(as_ever, list(islice(fits.batches(0, 1, 1), 6)))
+
+
+def test_what_cannot_be_used_of_a_part_is_named_when_its_turn_comes() -> None:
+    class Broken:
+        name, split = "broken", "train"
+
+        def read(self) -> Item:
+            raise SequenceError("broken: is damaged; copy it again")
+
+    sources = list(in_memory(6).sources)
+    sources[4] = Broken()  # type: ignore[call-overload]  # a source by its shape
+    some = loader(Dataset(tuple(sources)), DataSettings(window=8, held=2), run=5)
+    batches = some.batches(0, 1, 1)
+    assert not some.skipped
+    seen = [next(batches).names for _ in range(5)]
+    assert [skipped.name for skipped in some.skipped] == ["broken"]
+    assert all(len(names) == 2 for names in seen)

@@ -82,12 +82,12 @@ def stopped_after(monkeypatch: pytest.MonkeyPatch, steps: int) -> None:
     monkeypatch.setattr(loop.Run, "_tend", asked)
 
 
-@pytest.mark.parametrize("log_every", [1, 4])
+@pytest.mark.parametrize(("log_every", "held"), [(1, None), (4, None), (1, 2)])
 def test_a_resumed_run_has_the_losses_and_weights_of_one_that_never_stopped(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, log_every: int
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, log_every: int, held: int | None
 ) -> None:
     config = short(steps=9)
-    config = replace(config, journal=replace(config.journal, log_every=log_every))
+    config = replace(config, journal=replace(config.journal, log_every=log_every), data=replace(config.data, held=held))
     fit(config, in_memory(), tmp_path / "whole", device="cpu", quiet=True)
     with monkeypatch.context() as patch:
         stopped_after(patch, 5)

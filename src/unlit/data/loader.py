@@ -4,7 +4,8 @@ A visit is one look at one sequence; visits are numbered through the whole run. 
 draw that it makes, follow from the seed and its number: so a run can go on at any step, on any number of processes, as
 if it had never stopped.
 
-Small sets are kept on the training device. Large ones are read by worker processes, ahead of the step that needs them.
+Small sets are kept on the training device. Large ones are read by worker processes, ahead of the step that needs them;
+or some of them are kept, and others take their places while the run goes on (`data/sliding.py`).
 """
 
 from __future__ import annotations
@@ -25,6 +26,7 @@ from unlit.data.dataset import Dataset, Item, Skipped, Source, stated_size
 from unlit.data.sequence import Sequence, SequenceError
 from unlit.data.settings import AugmentSettings, DataSettings
 from unlit.data.sizing import places_of, read_usable, training_size
+from unlit.data.sliding import Sliding
 
 _ORDER, _VISIT = 1, 2
 """First numbers of the seeds for the order of an epoch and for the draws of a visit."""
@@ -88,6 +90,15 @@ class Visits:
     skipped: tuple[Skipped, ...] = ()
 
 
+@dataclass(frozen=True)
+class Kept:
+    """An item on the training device."""
+
+    item: Item
+    places: Tensor
+    """(n, 2), on the CPU: rows and columns where it is valid."""
+
+
 class Loader:
     """Gives batches of a dataset, on a device. Iterate over `batches`."""
 
@@ -102,16 +113,23 @@ class Loader:
         device: torch.device,
         say: Say,
         prepare: Callable[[Item], Item] | None = None,
+        run: int | None = None,
     ) -> None:
-        """Look through a dataset. `prepare` adds to each item, on the device, what training needs besides."""
+        """Look through a dataset. `prepare` adds to each item, on the device, what training needs besides.
+
+        `run` is how many batches the whole run has, where `data.held` asks to know.
+        """
         self.data, self.augment, self.device = data, augment or UNCHANGED, device
         self._seed, self._say, self._prepare = seed, say, prepare
         self.skipped: list[Skipped] = []
-        self._store: dict[int, Item] | None = {}
-        self._places: dict[int, Tensor] = {}
+        self._store: dict[int, Kept] | None = {}
+        self._sliding: Sliding[Kept] | None = None
         self._sources: list[Source] = []
         self._sizes: list[tuple[int, int]] = []
-        self._look_through(dataset)
+        if run is not None and data.held is not None and data.held < len(dataset.sources):
+            self._slide(dataset, data.held, run, sequences)
+        else:
+            self._look_through(dataset)
         if not self._sources:
             first = f" (the first: {self.skipped[0].reason})" if self.skipped else ""
             raise SequenceError(f"{dataset.place}: no sequence of {len(dataset.sources)} can be used{first}")
@@ -121,7 +139,7 @@ class Loader:
     @property
     def with_truth(self) -> int:
         """How many of the sequences are known to have truth, of those that are on the device."""
-        return sum(item.truth is not None for item in (self._store or {}).values())
+        return sum(kept.item.truth is not None for kept in (self._store or {}).values())
 
     @property
     def names(self) -> list[str]:
@@ -130,8 +148,44 @@ class Loader:
 
     @property
     def on_device(self) -> bool:
-        """Whether the set is kept on the device; else it streams."""
+        """Whether the set is kept on the device; else it streams, or part of it is kept."""
         return self._store is not None
+
+    @property
+    def where(self) -> str:
+        """Where the sequences are, in words."""
+        if self._sliding is not None:
+            return f"{self.data.held} of them at a time on the device"
+        return "on the device" if self.on_device else "streaming from disk"
+
+    def _slide(self, dataset: Dataset, held: int, run: int, sequences: int) -> None:
+        """Keep part of the set at a time. What cannot be used shows when it is read."""
+        for skipped in dataset.skipped:
+            self._skip(skipped)
+        self._store, self._sources = None, list(dataset.sources)
+        self._sliding = Sliding(
+            self._sources, self._read_and_keep, held=held, batches=run, sequences=sequences, seed=self._seed
+        )
+
+    def _read_and_keep(self, source: Source) -> Kept | None:
+        item = self._usable(source)
+        return None if item is None else self._kept(item)
+
+    def _usable(self, source: Source) -> Item | None:
+        """Read a sequence; say what of it cannot be used."""
+        item = read_usable(source, self.data)
+        if isinstance(item, Skipped):
+            self._skip(item)
+            return None
+        if item.sequence.dropped:
+            self._skip(dropped_frames(item))
+        return item
+
+    def _kept(self, item: Item) -> Kept:
+        """Return the item as the device keeps it."""
+        on_device = moved(item, self.device)
+        prepared = self._prepare(on_device) if self._prepare else on_device
+        return Kept(in_half(prepared) if self.data.half else prepared, places_of(item))
 
     def _look_through(self, dataset: Dataset) -> None:
         """Read every sequence of a small set once: keep what can be used, and name what cannot."""
@@ -145,12 +199,9 @@ class Loader:
                 self._sources.append(source)
                 self._sizes.append(training_size(*size, self.data))
                 continue
-            item = read_usable(source, self.data)
-            if isinstance(item, Skipped):
-                self._skip(item)
+            item = self._usable(source)
+            if item is None:
                 continue
-            if item.sequence.dropped:
-                self._skip(dropped_frames(item))
             held += item.sequence.frames.nbytes / (1 + self.data.half) + item.sequence.mask.nbytes
             if held > self.data.memory_gb * 1e9 and self._store is not None:
                 if self._prepare:
@@ -164,10 +215,7 @@ class Loader:
             self._sources.append(source)
             self._sizes.append((item.sequence.frames.shape[2], item.sequence.frames.shape[3]))
             if self._store is not None:
-                self._places[number] = places_of(item)
-                on_device = moved(item, self.device)
-                prepared = self._prepare(on_device) if self._prepare else on_device
-                self._store[number] = in_half(prepared) if self.data.half else prepared
+                self._store[number] = self._kept(item)
 
     def _skip(self, skipped: Skipped) -> None:
         if skipped in self.skipped:
@@ -178,11 +226,11 @@ class Loader:
     def batches(self, first: int, stride: int, block: int) -> Iterator[Batch]:
         """Yield batches without end: `block` in a row from batch number `first`, then those `stride` further on."""
         numbers = (start + k for start in _counting(first, stride) for k in range(block))
-        if self._store is not None:
+        if self._sliding is not None or self._store is not None:
             for number in numbers:
-                chosen = self.plan.batch(number)
-                visits = Visits([self._store[k] for k in chosen], number * self.plan.sequences)
-                yield self._batch(visits, [self._places[k] for k in chosen])
+                kept = self._chosen(number)
+                visits = Visits([each.item for each in kept], number * self.plan.sequences)
+                yield self._batch(visits, [each.places for each in kept])
         else:
             for visits in self._streamed(first, stride, block):
                 for skipped in visits.skipped:
@@ -190,6 +238,13 @@ class Loader:
                 if not visits.items:
                     raise SequenceError(f"no sequence can be read any more; the last: {visits.skipped[-1].reason}")
                 yield self._batch(visits, [places_of(item) for item in visits.items])
+
+    def _chosen(self, number: int) -> list[Kept]:
+        """Return the sequences of a batch, of those that are on the device."""
+        if self._sliding is not None:
+            return self._sliding.batch(number)
+        assert self._store is not None
+        return [self._store[k] for k in self.plan.batch(number)]
 
     def _batch(self, visits: Visits, places: list[Tensor]) -> Batch:
         draws = [seeded(self._seed, _VISIT, visits.first + k) for k in range(len(visits.items))]

@@ -33,6 +33,9 @@ class DataSettings:
     """Show masked pixels to the network as black: for objects cut out by their mask."""
     memory_gb: float = 16.0
     """Sets smaller than this are kept on the training device; larger ones stream from disk."""
+    held: int | None = None
+    """Windows: hold so many sequences on the training device; while the run goes on, the others of the set come one
+    after another and take the places of the first. None: all of them."""
     half: bool = False
     """Keep frames and truth on the training device as 16-bit floats: half of the memory, an error of 1 in 2,000."""
     workers: int = 4
@@ -43,6 +46,8 @@ class DataSettings:
         _check(self.window is None or self.window >= 8, f"data.window must be at least 8 pixels, not {self.window}")
         _check(self.longest >= 8, f"data.longest must be at least 8 pixels, not {self.longest}")
         _check(self.frames >= 1, f"data.frames must be at least 1, not {self.frames}")
+        _check(self.held is None or self.held >= 1, f"data.held must be at least 1, not {self.held}")
+        _check(self.held is None or self.window is not None, "data.held is for windows: set data.window too")
         _check(self.memory_gb >= 0, f"data.memory_gb must not be negative, not {self.memory_gb}")
         _check(self.workers >= 0, f"data.workers must not be negative, not {self.workers}")
 

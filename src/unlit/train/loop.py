@@ -149,6 +149,7 @@ class Run:
             device=self.device,
             say=self._say,
             prepare=self.solver.solve if config.solved.weight > 0 and augmented else None,
+            run=(config.train.steps or 0) * config.train.passes * self.team.world if augmented else None,
         )
 
     def _check_truth(self, place: str) -> None:
@@ -358,8 +359,7 @@ class Run:
             return NullJournal()
         journal = Journal(self.run, steps=self.steps, quiet=self.quiet, sheet_every=self.config.journal.sheet_every)
         journal.resume_at(self.step)
-        where = "on the device" if self.loader.on_device else "streaming from disk"
-        count = f"{len(self.loader.names)} sequences {where}, {len(self.loader.skipped)} skipped"
+        count = f"{len(self.loader.names)} sequences {self.loader.where}, {len(self.loader.skipped)} skipped"
         self.messages.open(journal, f"{self.config.recipe}: {count}; step {self.step} of {self.steps} on {self.device}")
         return journal
 
