@@ -4,7 +4,7 @@ import pytest
 import torch
 
 from unlit.color import floored_log, srgb_to_linear
-from unlit.model.compact import STRIDE, CompactNet
+from unlit.model.compact import CELL, CompactNet
 from unlit.model.unet import UNet
 
 ALL = {"fine": True, "cue": True, "deep": True, "attention": True}
@@ -36,13 +36,38 @@ def test_any_size_comes_back_as_it_was(size: tuple[int, int], richer: dict[str, 
     assert torch.isfinite(found.log_reflectance).all()
 
 
-def test_padding_changes_nothing_that_is_kept_but_near_the_edge() -> None:
+def test_what_is_cut_off_changes_nothing_but_near_the_edge() -> None:
     network = CompactNet(width=0.25, gray_shading=True).eval()
     torch.nn.init.normal_(network.head.weight, 0, 0.1)
-    seen = images(1, 3 * STRIDE, 3 * STRIDE)
-    whole, cut = network(seen), network(seen[..., :-1, :])
-    far = (whole.log_shading[..., :-1, :] - cut.log_shading)[..., :8, :].abs().max()
-    assert far < 0.2 * whole.log_shading.std()
+    seen = images(1, 192, 192)
+    whole = network(seen)
+    for rows in (1, CELL, 13):  # continued to a multiple; odd maps; both
+        cut = network(seen[..., :-rows, :])
+        far = (whole.log_shading[..., :-rows, :] - cut.log_shading)[..., :8, :].abs().max()
+        assert far < 0.2 * whole.log_shading.std()
+
+
+def test_maps_are_no_larger_than_the_picture_needs_and_odd_ones_fit_what_comes_from_below() -> None:
+    network = CompactNet(width=0.25, cue=True, attention=True).eval()
+    maps: list[torch.Tensor] = []
+    below: dict[int, torch.Tensor] = {}
+    seen: dict[int, torch.Tensor] = {}
+
+    def note(found: dict[int, torch.Tensor], k: int, value: torch.Tensor) -> None:
+        found[k] = value.clone()
+
+    for row in network.encoder:
+        row.register_forward_hook(lambda _, __, out: maps.append(out))
+    for k, (up, decoder) in enumerate(zip(network.up, network.decoder, strict=True)):
+        up.register_forward_hook(lambda _, __, out, k=k: note(below, k, out))
+        decoder.register_forward_pre_hook(lambda _, given, k=k: note(seen, k, given[0]))
+    with torch.no_grad():
+        network(images(1, 70, 102))
+    assert [tuple(found.shape[-2:]) for found in maps] == [(36, 52), (18, 26), (9, 13), (5, 7), (3, 4), (2, 2)]
+    for k in seen:
+        twice = below[k].repeat_interleave(2, 2).repeat_interleave(2, 3)
+        h, w = maps[k].shape[-2:]
+        torch.testing.assert_close(seen[k], maps[k] + twice[..., :h, :w])
 
 
 def test_gray_light_has_no_color_and_colored_light_learns_one() -> None:

@@ -39,8 +39,10 @@ of 384 x 256 has 384 at a sixteenth of its size, 96 at half of that."""
 FINE_CHANNELS = 24
 """Of the maps of full size, where there are any."""
 
-STRIDE = 2 ** len(CHANNELS)
-"""Sides of the image must be multiples of this inside the network."""
+CELL = 4
+"""Sides of the image are made multiples of this: two pixels of an image are one of a map, two of that one of a cue.
+Maps of odd sides are no trouble. To continue pictures to multiples of 64, at which all maps would be even, costs a
+quarter of the time at some sizes, and what it adds to them is like nothing that was trained on."""
 
 LOG_SHARE = 0.2
 """Logs reach from 0 to −9; this brings them to about the range of the image."""
@@ -49,7 +51,7 @@ LOG_SHARE = 0.2
 class CompactNet(nn.Module):
     """sRGB-encoded images (m, 3, h, w) in [0, 1] to their decomposition, of the same size.
 
-    Sizes that do not fit are padded by their own edge pixels and cut back. With `gray_shading` there is no light color:
+    Sides that are no multiples of 4 are continued by their own edge pixels and cut back. With `gray_shading` there is no light color:
     it stays zero. `width` scales the number of channels. With `fine` there are maps of full size too, for half as much
     work again; with `cue` the network sees two guesses of the shading beside the image (`model/cue.py`); with `deep` it
     has more blocks: two fifths more parameters, a fifth more time on a CPU. With `attention` far places are compared.
@@ -94,10 +96,10 @@ class CompactNet(nn.Module):
         h, w = images_srgb.shape[-2:]
         light = srgb_to_linear(images_srgb)
         log_image = floored_log(light)
-        seen = pixel_unshuffle(padded(torch.cat([images_srgb, LOG_SHARE * log_image], 1), STRIDE), self._cell)
+        seen = pixel_unshuffle(padded(torch.cat([images_srgb, LOG_SHARE * log_image], 1), CELL), self._cell)
         if self._cue:
             # At half of the maps' size: broad light is what layers cannot see, and so it takes a fraction of the time.
-            cues = interpolate(retinex_cues(avg_pool2d(padded(light, STRIDE), 2 * self._cell)), scale_factor=2.0)
+            cues = interpolate(retinex_cues(avg_pool2d(padded(light, CELL), 2 * self._cell)), scale_factor=2.0)
             seen = torch.cat([seen, LOG_SHARE * cues.to(seen.dtype)], 1)
         x = self.stem(seen)
         maps: list[Tensor] = []
@@ -108,8 +110,9 @@ class CompactNet(nn.Module):
         if self.color_head is not None:
             color = self.color_head(x.mean((2, 3)))
         for k in reversed(range(len(self.decoder))):
-            # Nearest: the gradient of bilinear enlargement adds up in any order, and no run would repeat another.
-            x = self.decoder[k](maps[k] + interpolate(self.up[k](x), scale_factor=2, mode="nearest"))
+            # Nearest: the gradient of bilinear enlargement adds up in any order, and no run would repeat another. Twice
+            # the size, less the last row or column of what was odd.
+            x = self.decoder[k](maps[k] + interpolate(self.up[k](x), maps[k].shape[-2:], mode="nearest"))
         leaning = pixel_shuffle(self.head(x), self._cell)[..., :h, :w]
         log_reflectance = 0.5 * log_image + leaning[:, :3]
         log_shading = 0.5 * log_image.mean(1, keepdim=True) + leaning[:, 3:]
