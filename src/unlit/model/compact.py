@@ -51,11 +51,11 @@ LOG_SHARE = 0.2
 class CompactNet(nn.Module):
     """sRGB-encoded images (m, 3, h, w) in [0, 1] to their decomposition, of the same size.
 
-    Sides that are no multiples of 4 are continued by their own edge pixels and cut back. With `gray_shading` there is no
-    light color: it stays zero. `width` scales the number of channels. With `fine` there are maps of full size too, for
-    half as much work again; with `cue` the network sees two guesses of the shading beside the image (`model/cue.py`);
-    with `deep` it has more blocks: two fifths more parameters, a fifth more time on a CPU. With `attention` far places
-    are compared.
+    Sides that are no multiples of 4 are continued by their own edge pixels and cut back. With `gray_shading` there is
+    no light color: it stays zero. `width` scales the number of channels. With `fine` there are maps of full size too,
+    for half as much work again; with `cue` the network sees two guesses of the shading beside the image
+    (`model/cue.py`); with `deep` it has more blocks: two fifths more parameters, a fifth more time on a CPU. With
+    `attention` far places are compared.
     """
 
     def __init__(
