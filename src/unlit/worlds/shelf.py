@@ -10,6 +10,7 @@ import multiprocessing
 import pickle
 import signal
 from collections.abc import Iterator
+from contextlib import suppress
 from dataclasses import dataclass
 from multiprocessing.connection import Connection, wait
 from typing import Any
@@ -126,9 +127,10 @@ def _render(rendering: Rendering, numbers: range, pipe: Connection) -> None:
     """Send the scenes of `numbers` one by one: what a process does."""
     signal.signal(signal.SIGINT, signal.SIG_IGN)  # Ctrl-C reaches all processes; the one that reads ends the others
     torch.set_num_threads(1)
-    for number, made in zip(numbers, rendering.of(numbers), strict=True):
-        sent = str(made) if isinstance(made, SequenceError) else _arrays(made)
-        pipe.send_bytes(pickle.dumps((number, sent), protocol=pickle.HIGHEST_PROTOCOL))
+    with suppress(BrokenPipeError):  # the one that reads was killed
+        for number, made in zip(numbers, rendering.of(numbers), strict=True):
+            sent = str(made) if isinstance(made, SequenceError) else _arrays(made)
+            pipe.send_bytes(pickle.dumps((number, sent), protocol=pickle.HIGHEST_PROTOCOL))
 
 
 def _arrays(item: Item) -> dict[str, Any]:
