@@ -297,7 +297,9 @@ def test_a_part_of_a_set_needs_windows_and_an_end_and_is_not_solved() -> None:
         Config(data=held)
     with pytest.raises(ConfigError, match=r"data.held solves no sequences"):
         Config(data=held, train=TrainSettings(steps=5), solved=SolvedSettings(weight=1.0))
-    Config(data=held, train=TrainSettings(steps=5))
+    with pytest.raises(ConfigError, match=r"data.held must be at least train.sequences, 4.*: not 3"):
+        Config(data=held, train=TrainSettings(steps=5, sequences=4))
+    Config(data=held, train=TrainSettings(steps=5, sequences=3))
 
 
 def test_days_are_colored() -> None:

@@ -16,9 +16,9 @@ ROOT = Path(__file__).parents[1]
 SOURCE = ROOT / "src" / "unlit"
 
 ORDER = [
-    "color", "holding", "image_io", "video_io", "masks", "data", "worlds", "prepare", "pairwise", "model", "losses",
-    "sequence", "baselines", "quadratic", "config", "recipes", "train", "video_writing", "predict", "evaluate",
-    "commands", "cli", "__main__",
+    "color", "holding", "processes", "image_io", "video_io", "masks", "data", "worlds", "prepare", "pairwise", "model",
+    "losses", "sequence", "baselines", "quadratic", "config", "recipes", "train", "video_writing", "predict",
+    "evaluate", "commands", "cli", "__main__",
 ]  # fmt: skip
 """A module imports from itself and from those before it. `__init__` stands outside: it imports nothing until asked."""
 

@@ -12,9 +12,12 @@ import torch
 
 from tests.train.world import metrics, tiny_dataset
 from unlit import cli
+from unlit.data.dataset import Dataset
 from unlit.predict.network import DEFAULT_WEIGHTS
 from unlit.recipes import RECIPES
 from unlit.train.checkpoint import load_weights
+from unlit.train.result import Result
+from unlit.worlds.dataset import open_worlds
 
 
 @pytest.fixture(scope="module")
@@ -193,6 +196,41 @@ def test_a_run_that_was_asked_to_stop_says_how_to_go_on(
 def test_scenes_that_are_rendered_first_are_announced(tmp_path: Path, capfd: pytest.CaptureFixture[str]) -> None:
     assert trained(Path("worlds:0:2:32x32:2"), tmp_path / "run", "--train.steps", "1") == 0
     assert capfd.readouterr().err.startswith("rendering 3 scenes before the first step; on a CPU")  # one for validation
+
+
+@pytest.mark.parametrize(
+    ("environment", "options", "processes", "said"),
+    [
+        ({}, ("--data.workers", 5), 5, "rendering 51 scenes"),
+        ({}, ("--data.workers", 20), 8, "rendering 51 scenes"),
+        ({"LOCAL_WORLD_SIZE": "4", "LOCAL_RANK": "0"}, ("--data.workers", 5), 2, "rendering 51 scenes"),
+        ({}, ("--data.workers", 5, "--data.held", 10), 5, "rendering 11 scenes"),
+        ({}, ("--data.workers", 5, "--data.held", 90), 5, "rendering 51 scenes"),
+    ],
+)
+def test_as_many_processes_render_as_are_asked_for_and_there_are_processors(
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+    capfd: pytest.CaptureFixture[str],
+    environment: dict[str, str],
+    options: tuple[object, ...],
+    processes: int,
+    said: str,
+) -> None:
+    asked: list[tuple[str, int]] = []
+
+    def opened(text: str, device: str, count: int) -> Dataset:
+        asked.append((device, count))
+        return open_worlds(text, device)
+
+    for name, value in environment.items():
+        monkeypatch.setenv(name, value)
+    monkeypatch.setattr("unlit.processes.usable_processors", lambda: 8)
+    monkeypatch.setattr("unlit.worlds.dataset.open_worlds", opened)
+    monkeypatch.setattr("unlit.train.loop.fit", lambda *_, **__: Result(1, 1, tmp_path, 0, 0))
+    assert trained(Path("worlds:0:50:32x32:2"), tmp_path / "run", "--train.steps", "1", *options) == 0
+    assert asked == [("cpu", processes)]
+    assert said in capfd.readouterr().err
 
 
 def test_the_network_of_the_package_learns_more_from_anybody_s_frames(data: Path, tmp_path: Path) -> None:

@@ -162,12 +162,19 @@ class Config:
         gray = self.model.gray_shading or not self.energy.colored_light
         both = self.solved.weight > 0 and self.supervised.any
         _check(not both, "solved.weight and supervised terms cannot go together: both say what the reflectance is")
-        slides = self.data.held is not None
-        _check(not slides or self.train.steps is not None, "data.held needs to know when a run ends: set train.steps")
-        _check(not slides or self.solved.weight == 0, "data.held solves no sequences: set solved.weight to 0")
+        if self.data.held is not None:
+            self._check_held(self.data.held)
         _check(gray or self.augment.hue == 0, "augment.hue needs gray light: set model.gray_shading, or hue to 0")
         if self.model.network == "quadratic":
             self._check_quadratic()
+
+    def _check_held(self, held: int) -> None:
+        _check(self.train.steps is not None, "data.held needs to know when a run ends: set train.steps")
+        _check(self.solved.weight == 0, "data.held solves no sequences: set solved.weight to 0")
+        least = self.train.sequences
+        _check(
+            held >= least, f"data.held must be at least train.sequences, {least}, or each would come twice: not {held}"
+        )
 
     def _check_quadratic(self) -> None:
         """Refuse what the quadratic does not know rather than leave it out without a word."""

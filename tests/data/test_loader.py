@@ -279,7 +279,7 @@ def test_part_of_a_set_at_a_time_is_read_from_any_batch_on_as_from_the_first() -
     assert_same(whole[5:], list(islice(part().batches(5, 1, 1), 7)))
     assert_same(whole[1::2], list(islice(part().batches(1, 2, 1), 6)))
     assert len({name for batch in whole for name in batch.names}) > 6
-    assert part().where == "3 of them at a time on the device"
+    assert part().where == "(on the device 3 at a time)"
 
 
 def test_a_set_that_fits_is_kept_as_ever_and_a_part_needs_a_run() -> None:
@@ -298,9 +298,10 @@ def test_what_cannot_be_used_of_a_part_is_named_when_its_turn_comes() -> None:
 
     sources = list(in_memory(6).sources)
     sources[4] = Broken()  # type: ignore[call-overload]  # a source by its shape
-    some = loader(Dataset(tuple(sources)), DataSettings(window=8, held=2), run=5)
+    refused = (Skipped("torn", "is torn"),)
+    some = loader(Dataset(tuple(sources), refused), DataSettings(window=8, held=2), run=5)
     batches = some.batches(0, 1, 1)
-    assert not some.skipped
+    assert [skipped.name for skipped in some.skipped] == ["torn"]
     seen = [next(batches).names for _ in range(5)]
-    assert [skipped.name for skipped in some.skipped] == ["broken"]
+    assert [skipped.name for skipped in some.skipped] == ["torn", "broken"]
     assert all(len(names) == 2 for names in seen)

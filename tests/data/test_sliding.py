@@ -38,9 +38,9 @@ class Reader:
         return None if source.value in self._unusable else source.value
 
 
-def sliding(reader: Reader, count: int = 20, held: int = 6, batches: int = 50, sequences: int = 3) -> Sliding[int]:
-    sources = [Number(k) for k in range(count)]
-    return Sliding(sources, reader, held=held, batches=batches, sequences=sequences, seed=1)  # type: ignore[arg-type]
+def sliding(reader: Reader, *, batches: int = 50, seed: int = 1) -> Sliding[int]:
+    sources = [Number(k) for k in range(20)]
+    return Sliding(sources, reader, held=6, batches=batches, sequences=3, seed=seed)  # type: ignore[arg-type]
 
 
 def test_a_run_begins_with_the_first_and_ends_with_the_last() -> None:
@@ -56,7 +56,7 @@ def test_a_run_begins_with_the_first_and_ends_with_the_last() -> None:
         assert first == 14 * number // 49
         assert all(first <= k < first + 6 for k in batch)
         assert len(set(batch)) == 3
-    assert part.first(51) == 14, "a batch that is made ahead of the end"
+    assert part.first(60) == 14, "batches that are made ahead of the end"
 
 
 def test_a_batch_depends_on_its_number_alone() -> None:
@@ -65,10 +65,18 @@ def test_a_batch_depends_on_its_number_alone() -> None:
     expected = [whole.batch(k) for k in range(50)]
     assert [later.batch(k) for k in range(20, 50, 3)] == expected[20::3]
     assert reader.read[0] == later.first(20), "nothing is read that is not needed"
+    assert [later.batch(k) for k in (0, 10, 49)] == [expected[k] for k in (0, 10, 49)], "back to the first, and on"
+    other = sliding(Reader(), seed=2)
+    assert [other.batch(k) for k in range(50)] != expected
 
 
-def test_no_more_are_held_than_allowed() -> None:
-    part = sliding(Reader())
+def test_no_more_are_held_than_allowed_while_others_are_read_too() -> None:
+    class Counting(Reader):
+        def __call__(self, source: Number) -> int | None:
+            assert len(part._kept) < 6
+            return super().__call__(source)
+
+    part = sliding(Counting())
     for k in range(50):
         part.batch(k)
         assert len(part._kept) == 6

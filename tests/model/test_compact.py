@@ -62,8 +62,8 @@ def test_maps_are_no_larger_than_the_picture_needs_and_odd_ones_fit_what_comes_f
         up.register_forward_hook(lambda _, __, out, k=k: note(below, k, out))
         decoder.register_forward_pre_hook(lambda _, given, k=k: note(seen, k, given[0]))
     with torch.no_grad():
-        network(images(1, 70, 102))
-    assert [tuple(found.shape[-2:]) for found in maps] == [(36, 52), (18, 26), (9, 13), (5, 7), (3, 4), (2, 2)]
+        network(images(1, 66, 98))
+    assert [tuple(found.shape[-2:]) for found in maps] == [(34, 50), (17, 25), (9, 13), (5, 7), (3, 4), (2, 2)]
     for k in seen:
         twice = below[k].repeat_interleave(2, 2).repeat_interleave(2, 3)
         h, w = maps[k].shape[-2:]

@@ -98,6 +98,30 @@ def test_a_resumed_run_has_the_losses_and_weights_of_one_that_never_stopped(
     assert same_weights(tmp_path / "parts", tmp_path / "whole")
 
 
+def test_a_part_of_a_set_moves_through_it_over_the_whole_run(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    seen: list[tuple[str, ...]] = []
+    add = Ahead.take
+
+    def noted(self: Ahead) -> Prepared:
+        prepared = add(self)
+        seen.append(prepared.batch.names)
+        return prepared
+
+    monkeypatch.setattr(Ahead, "take", noted)
+    config = short(steps=12, passes=2)
+    config = replace(config, data=replace(config.data, held=2))
+    sequences = [MemorySource(Item(tiny_sequence(k))) for k in range(8)]
+    others = [MemorySource(Item(tiny_sequence(k)), "validation") for k in range(3)]
+    run = Run(config, Dataset((*sequences, *others)), tmp_path / "run", Team(torch.device("cpu")), quiet=True)
+    assert run.validation is not None
+    assert run.validation.on_device, "all of what is for validation"
+    run.train()
+    names = [source.name for source in sequences]
+    assert set(seen[0]) == set(names[:2])
+    assert set(seen[12]) <= set(names[2:6])
+    assert set(seen[-1]) == set(names[6:]), "two passes a step: 24 batches"
+
+
 def test_a_set_that_streams_from_disk_trains_as_one_in_memory(tmp_path: Path) -> None:
     data = tiny_dataset(tmp_path / "data")
     for name, memory_gb, workers in (("memory", 1.0, 0), ("disk", 0.0, 0), ("workers", 0.0, 2)):
@@ -131,6 +155,8 @@ def test_a_run_is_not_overwritten_and_goes_on_only_as_it_began(tmp_path: Path) -
     other = replace(short(), journal=replace(short().journal, log_every=3))
     assert fit(other, in_memory(), run, resume=True, device="cpu", quiet=True).is_complete
     assert fit(short(capture=False), in_memory(), run, resume=True, device="cpu", quiet=True).is_complete
+    fewer = replace(short(), data=replace(short().data, workers=1))
+    assert fit(fewer, in_memory(), run, resume=True, device="cpu", quiet=True).is_complete
     (tmp_path / "full").mkdir()
     (tmp_path / "full" / "letter.txt").write_text("mine")
     with pytest.raises(ConfigError, match="is not empty"):

@@ -2,18 +2,26 @@
 
 from __future__ import annotations
 
+import inspect
 import multiprocessing
 import os
 import pickle
 import signal
+import subprocess
+import sys
+import time
+from pathlib import Path
+from typing import get_args
 
 import pytest
 import torch
 
-from unlit.data.dataset import Item
+from unlit.data.dataset import Item, Split
 from unlit.data.sequence import SequenceError
-from unlit.worlds.dataset import open_worlds
-from unlit.worlds.shelf import Rendering, Shelf
+from unlit.worlds import dataset
+from unlit.worlds.dataset import fitting_processes, open_worlds
+from unlit.worlds.scene import scene
+from unlit.worlds.shelf import Rendering, Shelf, _Worker
 
 SEEDS = range(230, 246)
 """Sixteen: fewer are not shared out. Of 237 next to nothing can be seen."""
@@ -64,24 +72,113 @@ def test_whoever_asks_out_of_order_gets_the_right_scene() -> None:
         assert equal(read(source, number), read(shelf(0), number)), number
 
 
-def test_processes_end_with_the_shelf() -> None:
+def test_processes_end_with_the_shelf_or_with_its_last_scene() -> None:
     before = children()
     source = shelf(2)
     source.read(SEEDS[0])
     assert children() - before
     del source
     assert children() == before
+    whole = shelf(2)
+    for number in SEEDS:
+        read(whole, number)
+    assert children() == before
 
 
-def test_a_process_that_is_killed_is_an_error_and_not_a_wait_forever() -> None:
+def test_signals_that_all_processes_get_are_for_the_one_that_reads() -> None:
+    """So that a run which is told to end can go on until it has saved, from the renderers' first moment on."""
+    before = children()
+    source = shelf(2)
+    found = [read(source, SEEDS[0])]
+    for pid in children() - before:
+        for number in (signal.SIGINT, signal.SIGTERM, signal.SIGHUP):
+            os.kill(pid, number)
+    found += [read(source, number) for number in SEEDS[1:]]
+    assert len(found) == len(SEEDS)
+
+
+@pytest.mark.parametrize("part", [None, b"", b"begun"], ids=["at any moment", "before a scene", "in the midst of one"])
+def test_a_process_that_is_killed_is_an_error_and_no_scene_left_out(part: bytes | None) -> None:
+    before = children()
+    source = shelf(2)
+    source.read(SEEDS[0])
+    if part is None:
+        for pid in children() - before:
+            os.kill(pid, signal.SIGKILL)
+        with pytest.raises(RuntimeError, match=r"has ended \(exit code -9\).*Lower data\.workers"):
+            [read(source, number) for number in SEEDS[1:]]
+    else:
+        worker = _workers(source)[1]
+        mine, theirs = multiprocessing.Pipe(duplex=False)
+        worker._process.kill()
+        worker._pipe = mine
+        if part:  # the length of a message comes first
+            os.write(theirs.fileno(), (1000).to_bytes(4, "big") + part)
+        theirs.close()
+        with pytest.raises(RuntimeError, match=r"has ended"):
+            worker._take()
+    del source
+
+
+def test_after_a_failure_the_scene_can_be_asked_for_again() -> None:
     before = children()
     source = shelf(2)
     source.read(SEEDS[0])
     for pid in children() - before:
         os.kill(pid, signal.SIGKILL)
-    with pytest.raises(RuntimeError, match=r"has ended \(-9\).*data\.workers"):
+    with pytest.raises(RuntimeError):
         [read(source, number) for number in SEEDS[1:]]
     assert children() == before
+    assert equal(read(source, SEEDS[4]), read(shelf(0), SEEDS[4]))
+
+
+def _workers(source: Shelf) -> list[_Worker]:
+    found: list[_Worker] = inspect.getgeneratorlocals(source._made)["workers"]  # type: ignore[arg-type]
+    return found
+
+
+def test_a_reader_that_is_killed_leaves_nobody_behind(tmp_path: Path) -> None:
+    script = tmp_path / "reader.py"
+    script.write_text(
+        "import multiprocessing, os, signal\n"
+        "from unlit.worlds.shelf import Rendering, Shelf\n"
+        "if __name__ == '__main__':\n"
+        "    source = Shelf(range(16), Rendering('train', (24, 32), 2, 'cpu'), 2)\n"
+        "    source.read(0)\n"
+        "    print(*(child.pid for child in multiprocessing.active_children()), flush=True)\n"
+        "    os.kill(os.getpid(), signal.SIGKILL)\n"
+    )
+    done = subprocess.run([sys.executable, str(script)], capture_output=True, text=True, timeout=120)
+    assert done.returncode == -signal.SIGKILL
+    pids = [int(pid) for pid in done.stdout.split()]
+    assert len(pids) == 2
+    assert "Traceback" not in done.stderr
+    deadline = time.monotonic() + 60
+    while any(Path(f"/proc/{pid}/cmdline").exists() for pid in pids) and time.monotonic() < deadline:
+        time.sleep(0.1)
+    assert not any(Path(f"/proc/{pid}/cmdline").exists() for pid in pids)
+
+
+def test_a_program_ends_though_its_renderers_hear_no_signal(tmp_path: Path) -> None:
+    script = tmp_path / "reader.py"
+    script.write_text(
+        "from unlit.worlds.shelf import Rendering, Shelf\n"
+        "if __name__ == '__main__':\n"
+        "    source = Shelf(range(16), Rendering('train', (24, 32), 2, 'cpu'), 2)\n"
+        "    source.read(0)\n"
+        "    import unlit\n"
+        "    unlit.source = source  # held until after the end\n"
+    )
+    done = subprocess.run([sys.executable, str(script)], capture_output=True, text=True, timeout=120)
+    assert (done.returncode, done.stderr) == (0, "")
+
+
+def test_scenes_for_validation_have_no_sky() -> None:
+    number = next(k for k in range(2_000_000_000, 2_000_000_100) if scene(k).place == "vista")
+    masks = []
+    for split in get_args(Split)[:2]:
+        masks.append(Shelf(range(number, number + 1), Rendering(split, (24, 32), 2, "cpu")).read(number).sequence.mask)
+    assert masks[1].sum() < masks[0].sum()
 
 
 def test_few_scenes_and_copies_are_rendered_by_the_process_that_asks() -> None:
@@ -92,3 +189,10 @@ def test_few_scenes_and_copies_are_rendered_by_the_process_that_asks() -> None:
     copied = pickle.loads(pickle.dumps(shelf(2)))
     copied.read(SEEDS[0])
     assert children() == before
+
+
+def test_no_more_processes_than_have_room(monkeypatch: pytest.MonkeyPatch) -> None:
+    one = dataset._BYTES_A_PIXEL * 100 * 200
+    monkeypatch.setattr(dataset, "_free_memory", lambda: 7 * one)
+    cpu = torch.device("cpu")
+    assert [fitting_processes(count, (100, 200), cpu) for count in (0, 2, 3, 13)] == [0, 2, 3, 3]

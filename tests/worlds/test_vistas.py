@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import colorsys
+from typing import Any
 
 import numpy as np
 import pytest
@@ -13,7 +14,7 @@ from unlit.worlds.builder import Builder
 from unlit.worlds.calm import GROUND, ROCK, ROOFS, WALLS, Stuff, drawn_calm, usual_color
 from unlit.worlds.description import ShapeKind
 from unlit.worlds.materials import Texture
-from unlit.worlds.palette import drawn_greens
+from unlit.worlds.palette import drawn_greens, toned
 from unlit.worlds.scene import scene
 from unlit.worlds.squares import add_square
 
@@ -35,7 +36,7 @@ def spreads(texture: Texture) -> np.ndarray:
 def test_most_materials_of_the_open_have_tones_of_one_color_and_some_any() -> None:
     found = spreads(Texture.BRICK)
     assert np.median(found) < 0.25
-    assert 0.1 < (found > 0.6).mean() < 0.35
+    assert 0.12 < (found > 0.6).mean() < 0.3
 
 
 @pytest.mark.parametrize("kinds", [GROUND, WALLS, ROOFS, ROCK])
@@ -52,6 +53,52 @@ def test_stuffs_come_by_their_shares() -> None:
     light, dark = Stuff(3, (0.5, 0.6), 0.1, (0.0, 0.1)), Stuff(1, (0.1, 0.2), 0.1, (0.0, 0.1))
     found = [usual_color(np.random.default_rng(seed), (light, dark)).mean() for seed in range(400)]
     assert 0.68 < np.mean(np.array(found) > 0.3) < 0.82
+
+
+def test_lightness_is_even_in_logs_between_its_ends() -> None:
+    wide = (Stuff(1, (0.05, 0.8), 0.1, (0.0, 0.0)),)
+    found = [usual_color(np.random.default_rng(seed), wide).mean() for seed in range(400)]
+    assert 0.15 < np.median(found) < 0.27, "the geometric mean is 0.2"
+    assert min(found) < 0.06
+    assert max(found) > 0.7
+
+
+def test_roofs_are_darker_than_walls_and_rock_is_dull() -> None:
+    def colors(kinds: tuple[Stuff, ...]) -> np.ndarray:
+        return np.array([usual_color(np.random.default_rng(seed), kinds) for seed in range(400)])
+
+    walls, roofs, ground = (np.median(colors(kinds) @ [0.2126, 0.7152, 0.0722]) for kinds in (WALLS, ROOFS, GROUND))
+    assert walls > 0.3
+    assert roofs < 0.2
+    assert ground < 0.25
+    assert max(saturation_of(color) for color in colors(ROCK)) < 0.55
+
+
+def test_a_tone_has_its_hue_and_lightness_unless_no_surface_can() -> None:
+    for hue in (-0.01, 0.99):
+        color = toned(hue, 0.5, 0.3)
+        assert color @ [0.2126, 0.7152, 0.0722] == pytest.approx(0.3)
+        assert hue_of(color) == pytest.approx(0.99, abs=0.02)
+    blue = toned(0.66, 0.97, 0.8)
+    assert blue.min() >= 0.02
+    assert blue.max() == pytest.approx(0.9), "darker than asked, and not whiter"
+    assert saturation_of(blue) > 0.95
+
+
+def test_towns_have_roofs_on_walls(monkeypatch: pytest.MonkeyPatch) -> None:
+    asked: set[tuple[tuple[Texture, ...], tuple[Stuff, ...]]] = set()
+
+    def noted(draw: np.random.Generator, size: float, textures: tuple[Texture, ...], kinds: Any, *more: float) -> Any:
+        asked.add((textures, kinds))
+        return drawn_calm(draw, size, textures, kinds, *more)
+
+    monkeypatch.setattr(vistas, "drawn_calm", noted)
+    for seed in range(20):
+        vistas.vista(np.random.default_rng(seed))
+    of = {textures: {kinds for some, kinds in asked if some == textures} for textures, _ in asked}
+    assert of[vistas._WALLS] == {WALLS}
+    assert of[vistas._ROOFS] == {ROOFS}
+    assert of[vistas._SLOPES] == {ROCK}
 
 
 def test_two_thirds_of_walls_have_a_usual_color_and_the_others_any() -> None:
@@ -134,7 +181,7 @@ def test_leaves_are_dark_and_those_of_one_plant_differ_little() -> None:
     assert 0.06 < np.median(plants) < 0.1
     assert np.quantile(plants, 0.05) < 0.045
     assert 0.15 < np.quantile(plants, 0.95) < 0.25
-    assert np.log(plants).std(1).mean() < 0.5 * np.log(plants).std()
+    assert 0.15 < np.log(plants).std(1).mean() < 0.5 * np.log(plants).std()
 
 
 def test_every_third_wood_is_of_firs() -> None:
@@ -148,6 +195,7 @@ def test_every_third_wood_is_of_firs() -> None:
         if firs[-1]:
             assert (to_world[:, 2, 2] > 0).all(), "their tips are above"
             assert torch.allclose(to_world[:, 2, 3] - to_world[:, 2, 2], torch.tensor(0.3)), "they stand on the ground"
+            assert (to_world[:, :2, :2].norm(dim=1).amax(1) < to_world[:, 2, 2]).all(), "and are higher than wide"
     assert 0.25 < np.mean(firs) < 0.45
 
 

@@ -50,7 +50,7 @@ def _training(recipe: Callable[[], Config], description: str) -> Callable[..., N
     Args:
         data: A prepared dataset, a folder of shards, the MIT set, or a folder of folders of frames; or
             worlds:SEED:COUNT (or worlds:SEED:COUNT:WIDTHxHEIGHT:SAMPLES) for scenes that are rendered when the run
-            begins.
+            begins, or while it goes on (data.held).
         run: Folder for the config, metrics, picture sheets, checkpoints and, at the end, the weights.
         resume: Go on with the run that is in the folder; begin it where there is none yet.
         start: Weights to begin with, of the same network, the folder of a run, or `default` for the network of the
@@ -75,15 +75,20 @@ def _train(
         start = DEFAULT_WEIGHTS
     settings = config.data
     if str(data).startswith("worlds:"):
-        from unlit.predict.full_size import usable_processors
+        from unlit.processes import usable_processors
         from unlit.worlds.command import chosen_device
         from unlit.worlds.dataset import open_worlds
 
         where = chosen_device(device)
-        dataset = open_worlds(str(data), where, min(settings.workers, usable_processors()))
+        ranks = int(os.environ.get("LOCAL_WORLD_SIZE", "1"))
+        if where == "cuda" and ranks > 1:  # processes that render would take the first, whoever starts them
+            where = f"cuda:{os.environ['LOCAL_RANK']}"
+        dataset = open_worlds(str(data), where, min(settings.workers, usable_processors() // ranks))
         if not quiet and os.environ.get("RANK", "0") == "0":
             slow = "; on a CPU a minute each at 384x256:256, a second at 96x64:16" if where == "cpu" else ""
-            print(f"rendering {len(dataset.sources)} scenes before the first step{slow}", file=sys.stderr)
+            training, others = (len(dataset.part(split).sources) for split in ("train", "validation"))
+            first = min(settings.held or training, training) + others
+            print(f"rendering {first} scenes before the first step{slow}", file=sys.stderr)
     else:
         dataset = open_dataset(
             data, with_truth=config.supervised.any, encoding=settings.encoding, one_light=settings.one_light,

@@ -27,6 +27,7 @@ from unlit.data.sequence import Sequence, SequenceError
 from unlit.data.settings import AugmentSettings, DataSettings
 from unlit.data.sizing import places_of, read_usable, training_size
 from unlit.data.sliding import Sliding
+from unlit.processes import usable_processors
 
 _ORDER, _VISIT = 1, 2
 """First numbers of the seeds for the order of an epoch and for the draws of a visit."""
@@ -155,7 +156,7 @@ class Loader:
     def where(self) -> str:
         """Where the sequences are, in words."""
         if self._sliding is not None:
-            return f"{self.data.held} of them at a time on the device"
+            return f"(on the device {self.data.held} at a time)"
         return "on the device" if self.on_device else "streaming from disk"
 
     def _slide(self, dataset: Dataset, held: int, run: int, sequences: int) -> None:
@@ -228,9 +229,7 @@ class Loader:
         numbers = (start + k for start in _counting(first, stride) for k in range(block))
         if self._sliding is not None or self._store is not None:
             for number in numbers:
-                kept = self._chosen(number)
-                visits = Visits([each.item for each in kept], number * self.plan.sequences)
-                yield self._batch(visits, [each.places for each in kept])
+                yield self._kept_batch(number)
         else:
             for visits in self._streamed(first, stride, block):
                 for skipped in visits.skipped:
@@ -239,25 +238,29 @@ class Loader:
                     raise SequenceError(f"no sequence can be read any more; the last: {visits.skipped[-1].reason}")
                 yield self._batch(visits, [places_of(item) for item in visits.items])
 
-    def _chosen(self, number: int) -> list[Kept]:
-        """Return the sequences of a batch, of those that are on the device."""
+    def _kept_batch(self, number: int) -> Batch:
+        """Return a batch of sequences that are on the device; it holds none of them when the next is asked for."""
         if self._sliding is not None:
-            return self._sliding.batch(number)
-        assert self._store is not None
-        return [self._store[k] for k in self.plan.batch(number)]
+            kept = self._sliding.batch(number)
+        else:
+            assert self._store is not None
+            kept = [self._store[k] for k in self.plan.batch(number)]
+        visits = Visits([each.item for each in kept], number * self.plan.sequences)
+        return self._batch(visits, [each.places for each in kept])
 
     def _batch(self, visits: Visits, places: list[Tensor]) -> Batch:
         draws = [seeded(self._seed, _VISIT, visits.first + k) for k in range(len(visits.items))]
         return batch_of(visits.items, draws, places, self.data, self.augment, self.device)
 
     def _streamed(self, first: int, stride: int, block: int) -> Iterator[Visits]:
+        workers = min(self.data.workers, usable_processors())
         loader = DataLoader(
             _Reading(tuple(self._sources), self.plan, self.data),
             sampler=_Numbers(first, stride, block),
             batch_size=None,
-            num_workers=self.data.workers,
-            prefetch_factor=2 if self.data.workers else None,
-            multiprocessing_context="spawn" if self.data.workers else None,  # a fork would copy CUDA's state
+            num_workers=workers,
+            prefetch_factor=2 if workers else None,
+            multiprocessing_context="spawn" if workers else None,  # a fork would copy CUDA's state
             persistent_workers=False,
             worker_init_fn=_ignore_signals,
         )

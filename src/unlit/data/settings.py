@@ -34,13 +34,13 @@ class DataSettings:
     memory_gb: float = 16.0
     """Sets smaller than this are kept on the training device; larger ones stream from disk."""
     held: int | None = None
-    """Windows: hold so many sequences on the training device; while the run goes on, the others of the set come one
-    after another and take the places of the first. None: all of them."""
+    """Windows: hold so many sequences on the training device, whatever `memory_gb` says; while the run goes on, the
+    others of the set come in its order and take the places of the first. None, or as many as there are: all of them."""
     half: bool = False
     """Keep frames and truth on the training device as 16-bit floats: half of the memory, an error of 1 in 2,000."""
     workers: int = 4
-    """Processes that read ahead, for sets that stream from disk; or that render, for worlds: as many as there are
-    processors at most."""
+    """Processes that read ahead, for sets that stream from disk; or that render, for worlds. As many as there are
+    processors at most; may change when a run is resumed."""
 
     def __post_init__(self) -> None:
         _check(self.window is None or self.window >= 8, f"data.window must be at least 8 pixels, not {self.window}")

@@ -45,6 +45,9 @@ class Sliding(Generic[T]):
     def batch(self, number: int) -> list[T]:
         """Return `sequences` of those that are held at a batch, all different where there are enough."""
         first = self.first(number)
+        if first + self._held < self._until:  # back to an earlier batch: what it saw is gone
+            self._kept.clear()
+            self._until = first
         for k in [k for k in self._kept if k < first]:
             del self._kept[k]  # before others are read: there may be no room for both
         for k in range(max(self._until, first), first + self._held):

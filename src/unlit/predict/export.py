@@ -1,8 +1,8 @@
 """The network for other programs: an ONNX file, checked against the original by running it.
 
-Shapes: m images of h x w pixels, both multiples of `MULTIPLE`. The file takes any number of images `images_srgb`
-(m, 3, h, w), sRGB-encoded in [0, 1], and gives `log_reflectance` (m, 3, h, w), `log_shading` (m, 1, h, w) and
-`light_color` (m, 3), natural logs of linear light. Carrying to full size and the exact product are not part of it:
+Shapes: m images of h x w pixels, both multiples of what `multiple_of` says. The file takes any number of images
+`images_srgb` (m, 3, h, w), sRGB-encoded in [0, 1], and gives `log_reflectance` (m, 3, h, w), `log_shading` (m, 1, h, w)
+and `light_color` (m, 3), natural logs of linear light. Carrying to full size and the exact product are not part of it:
 `unlit.predict` has them.
 """
 
@@ -11,6 +11,7 @@ from __future__ import annotations
 import io
 import json
 import logging
+import math
 import warnings
 from collections.abc import Iterator
 from contextlib import contextmanager, redirect_stdout
@@ -23,18 +24,23 @@ from numpy.typing import NDArray
 from torch import Tensor, nn
 
 from unlit import __version__
+from unlit.model.compact import CELL, CompactNet
+from unlit.model.unet import STRIDE
 from unlit.predict.network import Network
 from unlit.quadratic.network import QuadraticNet
 from unlit.train.durable import replace_durably
 
 OUTPUTS = ("log_reflectance", "log_shading", "light_color")
 OPSET = 18
-MULTIPLE = 128
-"""Sides must be multiples of this: of the strides of all networks here."""
 TOLERANCE = 1e-3
 """Of logs, between the network and the file: other libraries sum in other orders."""
 
 _INSTALL = "install what is missing by: pip install 'unlit[onnx]'"
+
+
+def multiple_of(module: nn.Module) -> int:
+    """Return what the sides of images must be multiples of: nothing is continued or cut in the file."""
+    return CELL if isinstance(module, CompactNet) else STRIDE
 
 
 class _Outputs(nn.Module):
@@ -67,28 +73,34 @@ def export_onnx(network: Network, path: Path, *, force: bool = False) -> float:
         )
     module = _Outputs(network.module.to("cpu", torch.float32)).eval()
     content = _exported(module, {"unlit": __version__, "weights": network.name, "sha256": network.sha256})
-    difference = max(_difference(module, content, count, size) for count, size in ((1, (1, 1)), (3, (2, 1))))
+    difference = max(_difference(module, content, count, size) for count, size in ((1, (1.1, 1.1)), (3, (2.1, 1.1))))
     if not difference <= TOLERANCE:
         raise RuntimeError(f"{path} would differ from the network by {difference:.2g}, more than {TOLERANCE}")
     replace_durably(path, content)
     return difference
 
 
-def _exported(module: nn.Module, card: dict[str, str]) -> bytes:
+def _side(size: float, multiple: int) -> int:
+    """Return a side of about 128 times `size`."""
+    return multiple * math.ceil(128 * size / multiple)
+
+
+def _exported(module: _Outputs, card: dict[str, str]) -> bytes:
     try:
         import onnx  # noqa: F401  # torch asks for both only when it is half done
         import onnxscript  # noqa: F401
     except ImportError as error:
         raise ValueError(f"ONNX needs {error.name}, which is not installed; {_INSTALL}") from error
+    multiple = multiple_of(module.module)
     free = {0: torch.export.Dim("m", min=1)}
-    free |= {k: MULTIPLE * torch.export.Dim(side, min=1) for k, side in ((2, "h"), (3, "w"))}
+    free |= {k: multiple * torch.export.Dim(side, min=1) for k, side in ((2, "h"), (3, "w"))}
     # The exporter tells of its steps and of changes in its own libraries; neither is the user's concern.
     with warnings.catch_warnings(), redirect_stdout(io.StringIO()), _silenced("torch.onnx", "onnxscript", "onnx_ir"):
         warnings.simplefilter("ignore")
         program: Any = torch.onnx.export(
             module,
             # Two images: the exporter takes a 1 for a constant.
-            (torch.rand(2, 3, 2 * MULTIPLE, 3 * MULTIPLE),),
+            (torch.rand(2, 3, _side(2.1, multiple), _side(3.1, multiple)),),
             dynamo=True,
             opset_version=OPSET,
             input_names=["images_srgb"],
@@ -97,7 +109,7 @@ def _exported(module: nn.Module, card: dict[str, str]) -> bytes:
             verbose=False,
         )
     proto = program.model_proto
-    for key, text in {**card, "multiple": str(MULTIPLE), "encoding": "srgb", "logs": "natural, linear light"}.items():
+    for key, text in {**card, "multiple": str(multiple), "encoding": "srgb", "logs": "natural, linear light"}.items():
         entry = proto.metadata_props.add()
         entry.key, entry.value = key, text
     content: bytes = proto.SerializeToString()
@@ -118,10 +130,11 @@ def _silenced(*names: str) -> Iterator[None]:
             logger.setLevel(level)
 
 
-def _difference(module: nn.Module, content: bytes, count: int, size: tuple[int, int]) -> float:
-    """Return the largest difference over all outputs, for `count` random images of `size` multiples."""
+def _difference(module: _Outputs, content: bytes, count: int, size: tuple[float, float]) -> float:
+    """Return the largest difference over all outputs, for `count` random images of about 128 times `size`."""
     generator = torch.Generator().manual_seed(0)
-    images = torch.rand(count, 3, size[0] * MULTIPLE, size[1] * MULTIPLE, generator=generator)
+    h, w = (_side(side, multiple_of(module.module)) for side in size)
+    images = torch.rand(count, 3, h, w, generator=generator)
     with torch.inference_mode():
         ours = module(images)
     theirs = run_onnx(content, images.numpy())

@@ -6,7 +6,6 @@ own color and its place alone, so that strips have no seams, memory is bounded a
 
 from __future__ import annotations
 
-import os
 from collections.abc import Callable, Iterator
 from concurrent.futures import ThreadPoolExecutor
 
@@ -14,6 +13,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from unlit.color import LOG_FLOOR, floored_log
+from unlit.processes import usable_processors
 
 STRIP_VALUES = 1 << 19
 """Numbers in a strip of the photograph: what is computed from it stays in the processor's cache."""
@@ -75,11 +75,6 @@ def each(work: Callable[[slice], None], parts: Iterator[slice], threads: int | N
     with ThreadPoolExecutor(threads) as pool:
         for _ in pool.map(work, parts):  # what a thread raises is raised here
             pass
-
-
-def usable_processors() -> int:
-    """Return on how many processors this process may run."""
-    return len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
 
 
 class Places:

@@ -19,12 +19,12 @@ import torch
 from unlit.image_io import Encoding
 from unlit.model.decomposition import Decomposition
 from unlit.predict.files import Job
-from unlit.predict.full_size import usable_processors
 from unlit.predict.predictor import Predictor
 from unlit.predict.results import Format
 from unlit.predict.saving import save_photo
 from unlit.predict.small import Small
 from unlit.predict.source import Photo, opened
+from unlit.processes import usable_processors
 
 BATCH = 16
 """Photographs that go through a GPU together, at most."""

@@ -15,11 +15,11 @@ import time
 from collections import deque
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager, suppress
-from multiprocessing import resource_tracker
 from multiprocessing.connection import Connection, wait
 from typing import Any
 
 from unlit.prepare.pipeline import Job, Outcome, prepare_source
+from unlit.processes import HELD, signals_held
 
 Update = Callable[[str, int, int | None, str], None]
 """Told of a source by its name how many steps are done, of how many, and what is being done."""
@@ -28,7 +28,6 @@ _PATIENCE = 5.0
 """Seconds in which a process that was told to end may put away what is half-written."""
 _TELL_EVERY = 0.1
 """Seconds between two notes on how a job goes."""
-_HELD = [number for name in ("SIGINT", "SIGTERM", "SIGHUP") if (number := getattr(signal, name, None)) is not None]
 
 
 def in_processes(jobs: Sequence[Job], count: int, update: Update) -> Iterator[tuple[Job, Outcome]]:
@@ -63,7 +62,7 @@ class _Worker:
         self.pipe, theirs = context.Pipe()
         self.process = context.Process(target=_work, args=(theirs,), daemon=True)
         self.job = job
-        with _signals_held():
+        with signals_held():
             self.process.start()
         theirs.close()  # so that the pipe ends when the process does
         self.begin(job)
@@ -108,26 +107,12 @@ def _end(workers: Sequence[_Worker]) -> None:
 
 
 @contextmanager
-def _signals_held() -> Iterator[None]:
-    """Let signals wait while a process is started: it inherits that, and dies of none before it knows how to."""
-    if not hasattr(signal, "pthread_sigmask"):
-        yield
-        return
-    resource_tracker.ensure_running()  # starting a process would do it, and would let signals through again
-    before = signal.pthread_sigmask(signal.SIG_BLOCK, _HELD)
-    try:
-        yield
-    finally:
-        signal.pthread_sigmask(signal.SIG_SETMASK, before)
-
-
-@contextmanager
 def ended_by_signals() -> Iterator[None]:
     """Let being told to end be an exception, as Ctrl-C is, so that what is half-written is removed."""
     if threading.current_thread() is not threading.main_thread():  # signals are somebody else's
         yield
         return
-    before = {number: signal.signal(number, _leave) for number in _HELD if number != signal.SIGINT}
+    before = {number: signal.signal(number, _leave) for number in HELD if number != signal.SIGINT}
     try:
         yield
     finally:
@@ -141,10 +126,10 @@ def _leave(number: int, _: Any) -> None:
 
 def _work(pipe: Connection) -> None:
     """Do jobs in a process, as they come, until nobody gives any."""
-    for number in _HELD:  # Ctrl-C reaches all processes of a terminal: the first tells the others to end
+    for number in HELD:  # Ctrl-C reaches all processes of a terminal: the first tells the others to end
         signal.signal(number, _leave if number == signal.SIGTERM else signal.SIG_IGN)
     if hasattr(signal, "pthread_sigmask"):
-        signal.pthread_sigmask(signal.SIG_UNBLOCK, _HELD)
+        signal.pthread_sigmask(signal.SIG_UNBLOCK, HELD)
     threading.Thread(target=_end_with_parent, daemon=True).start()
     with suppress(EOFError, BrokenPipeError, ConnectionResetError):
         while True:

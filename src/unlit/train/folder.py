@@ -16,9 +16,11 @@ def check_folder(run: Path, config: Config, *, resume: bool) -> None:
             raise ConfigError(f"{run}: has a run in it; say --resume to go on with it, or choose another folder")
         begun = config_from_json(file.read_text(encoding="utf-8"), file)
         # The journal may change; and passes may, since the checkpoint says how many there must be over all processes.
-        # Captured passes do what others do, in more memory: who has too little of it goes on without.
+        # Captured passes do what others do, in more memory: who has too little of it goes on without. So it is with
+        # processes that read or render.
         train = replace(begun.train, passes=config.train.passes, capture=config.train.capture)
-        begun = replace(begun, journal=config.journal, train=train)
+        data = replace(begun.data, workers=config.data.workers)
+        begun = replace(begun, journal=config.journal, train=train, data=data)
         different = differences(begun, config)
         if different:
             raise ConfigError(f"{run}: began with another config ({'; '.join(different[:3])}); resume it unchanged")

@@ -64,13 +64,24 @@ def parsed_size(text: str) -> tuple[int, int]:
     return h, w
 
 
-def check_memory(size: tuple[int, int], device: torch.device, processes: int = 0) -> None:
-    """Refuse sizes whose scenes would not fit into memory, one for each of several processes."""
-    needed = _BYTES_A_PIXEL * size[0] * size[1] * max(processes, 1)
-    free = torch.cuda.mem_get_info(device)[0] if device.type == "cuda" else _free_memory()
+def check_memory(size: tuple[int, int], device: torch.device) -> None:
+    """Refuse sizes whose scenes would not fit into memory."""
+    needed, free = _needed_and_free(size, device)
     if needed > free:
         wanted = f"{size[1]}x{size[0]} needs about {needed / 1e9:.1f} GB and {free / 1e9:.1f} are free"
-        raise ValueError(f"too little memory: {wanted}; give a smaller size{', or fewer processes' * (processes > 1)}")
+        raise ValueError(f"too little memory: {wanted}; give a smaller size")
+
+
+def fitting_processes(processes: int, size: tuple[int, int], device: torch.device) -> int:
+    """Return how many of `processes` have room to render at once, and leave half of the memory to the training."""
+    needed, free = _needed_and_free(size, device)
+    return min(processes, free // (2 * needed))
+
+
+def _needed_and_free(size: tuple[int, int], device: torch.device) -> tuple[int, int]:
+    """Return the bytes that rendering a scene needs, about, and those that can be had."""
+    free = torch.cuda.mem_get_info(device)[0] if device.type == "cuda" else _free_memory()
+    return _BYTES_A_PIXEL * size[0] * size[1], free
 
 
 def _free_memory(file: Path = Path("/proc/meminfo")) -> int:
@@ -111,7 +122,8 @@ def open_worlds(text: str, device: str = "cpu", processes: int = 0) -> Dataset:
     """Return the dataset `worlds:SEED:COUNT[:WIDTHxHEIGHT[:SAMPLES]]`, rendered on `device` when it is read.
 
     COUNT scenes for training and a fiftieth as many for validation, one at least. With two `processes` or more these
-    render, and whoever asks for processes must be a program that can be imported (`if __name__ == "__main__"`).
+    render, as far as memory allows; whoever asks for them must be a program that can be imported (`if __name__ ==
+    "__main__"`).
     """
     parts = text.removeprefix(PREFIX).split(":")
     numbers = [p for k, p in enumerate(parts) if k != 2]
@@ -125,7 +137,8 @@ def open_worlds(text: str, device: str = "cpu", processes: int = 0) -> Dataset:
     size = parsed_size(parts[2]) if len(parts) > 2 else SIZE
     samples = int(parts[3]) if len(parts) > 3 else SAMPLES
     check_samples(samples)
-    check_memory(size, torch.device(device), processes)
+    check_memory(size, torch.device(device))
+    processes = fitting_processes(processes, size, torch.device(device))
     wanted: list[tuple[Split, int]] = [("train", count), ("validation", max(1, count // VALIDATION_SHARE))]
     sources: list[WorldSource] = []
     for split, scenes in wanted:

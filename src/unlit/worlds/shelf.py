@@ -13,6 +13,7 @@ from collections.abc import Iterator
 from contextlib import suppress
 from dataclasses import dataclass
 from multiprocessing.connection import Connection, wait
+from multiprocessing.util import Finalize
 from typing import Any
 
 import torch
@@ -20,6 +21,7 @@ import torch
 from unlit.data.dataset import Item, Split
 from unlit.data.sequence import Sequence, SequenceError
 from unlit.data.truth import Truth
+from unlit.processes import signals_held
 from unlit.worlds.bases import GROUP, bases
 from unlit.worlds.item import world_item
 
@@ -47,16 +49,15 @@ class Rendering:
 
     def in_processes(self, numbers: range, count: int) -> Iterator[Made]:
         """Yield the same, rendered by `count` processes, each every n-th scene. Close the generator to end them."""
-        workers = [_Worker(self, numbers[k::count]) for k in range(count)]
+        workers: list[_Worker] = []
         try:
+            for k in range(count):
+                workers.append(_Worker(self, numbers[k::count]))
             for k, number in enumerate(numbers):
                 yield workers[k % count].made(number, workers)
         finally:
             for worker in workers:
-                worker.process.terminate()
-                worker.pipe.close()
-            for worker in workers:
-                worker.process.join()
+                worker.end()
 
 
 class Shelf:
@@ -65,7 +66,7 @@ class Shelf:
     def __init__(self, seeds: range, rendering: Rendering, processes: int = 0) -> None:
         """Take note; nothing is rendered before the first scene is asked for. Few scenes need no other processes."""
         self.seeds, self.rendering = seeds, rendering
-        self._processes = min(processes, len(seeds) // GROUP)
+        self._processes = min(processes, len(seeds) // GROUP)  # by groups a process renders
         self._next = -1
         self._made: Iterator[Made] = iter(())
 
@@ -74,8 +75,11 @@ class Shelf:
         if number != self._next:
             rest, count = range(number, self.seeds.stop), self._processes
             self._made = self.rendering.in_processes(rest, count) if count > 1 else self.rendering.of(rest)
-        self._next = number + 1
+        self._next = -1  # whatever fails, the next to ask begins anew
         made = next(self._made)
+        self._next = number + 1
+        if self._next == self.seeds.stop:
+            self._made = iter(())  # the processes end with what they gave
         if isinstance(made, SequenceError):
             raise made
         return made
@@ -89,43 +93,55 @@ class _Worker:
     """A process that renders, and what came from it before it was asked for.
 
     Each has a pipe of its own, and nothing is shared: one that dies leaves no lock behind. Who has sent a scene goes on
-    with the next, and waits with that until somebody reads; so little is ahead of the reader.
+    with the next, and waits with that until somebody reads.
     """
 
     def __init__(self, rendering: Rendering, numbers: range) -> None:
         context = multiprocessing.get_context("spawn")  # a fork would copy CUDA's state
-        self.pipe, theirs = context.Pipe(duplex=False)
-        self.process = context.Process(target=_render, args=(rendering, numbers, theirs), daemon=True)
-        self.process.start()
+        self._pipe, theirs = context.Pipe(duplex=False)
+        self._process = context.Process(target=_render, args=(rendering, numbers, theirs), daemon=True)
+        try:
+            with signals_held():  # for good: a run that is told to end saves first, and reads on until then
+                self._process.start()
+        except OSError as error:
+            raise RuntimeError(f"no process to render scenes can be started ({error}); lower data.workers") from error
         theirs.close()  # or the end of the process would not be seen
+        # At the end of the program Python would ask it to end, which it does not hear.
+        self._killing = Finalize(None, self._process.kill, exitpriority=1)
         self._waiting: dict[int, Made] = {}
         self._left = len(numbers)
 
     def made(self, number: int, all_of_them: list[_Worker]) -> Made:
-        """Return a scene of this process; while it is waited for, take what the others have so that they go on."""
+        """Return a scene of this process; while it is waited for, take what others have, so that they go on."""
         while number not in self._waiting:
-            ready = wait([worker.pipe for worker in all_of_them if worker._left])
-            for worker in all_of_them:
-                if worker.pipe in ready:
+            wanted = [worker for worker in all_of_them if worker._left and len(worker._waiting) < GROUP]
+            ready = wait([worker._pipe for worker in wanted])
+            for worker in wanted:
+                if worker._pipe in ready:
                     worker._take()
         return self._waiting.pop(number)
 
     def _take(self) -> None:
         try:
-            number, sent = pickle.loads(self.pipe.recv_bytes())
-        except (EOFError, ConnectionError):
-            self.process.join()
-            code = self.process.exitcode
-            raise RuntimeError(
-                f"a process that renders scenes has ended ({code}); for want of memory? Lower data.workers"
-            ) from None
+            number, sent = pickle.loads(self._pipe.recv_bytes())
+        except (EOFError, OSError):  # the latter in the midst of a scene
+            self._process.join()
+            code = self._process.exitcode
+            why = ", for want of memory? Lower data.workers" if code == -signal.SIGKILL else "; see what it said above"
+            # No SequenceError: that would leave out a scene, and the run could not be repeated.
+            raise RuntimeError(f"a process that renders scenes has ended (exit code {code}){why}") from None
         self._left -= 1
         self._waiting[number] = SequenceError(sent) if isinstance(sent, str) else _item(sent)
+
+    def end(self) -> None:
+        """End the process at once."""
+        self._killing()
+        self._pipe.close()
+        self._process.join()
 
 
 def _render(rendering: Rendering, numbers: range, pipe: Connection) -> None:
     """Send the scenes of `numbers` one by one: what a process does."""
-    signal.signal(signal.SIGINT, signal.SIG_IGN)  # Ctrl-C reaches all processes; the one that reads ends the others
     torch.set_num_threads(1)
     with suppress(BrokenPipeError):  # the one that reads was killed
         for number, made in zip(numbers, rendering.of(numbers), strict=True):
