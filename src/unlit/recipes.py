@@ -135,8 +135,7 @@ def default() -> Config:
     unlit train default --data worlds:0:4000:384x256:128 --run RUN
 
     One H200: 30 ms a step; 4,000 scenes take five minutes by thirteen processes that render. The network of the package
-    is a mean of such a run, of 31,844 steps in two parts, and of the network that it began with; docs/training.md has
-    its scores.
+    is a mean of such a run's result and of a short training after it; docs/training.md has how, and its scores.
     """
     return Config(
         recipe="default",

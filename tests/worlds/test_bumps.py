@@ -95,17 +95,19 @@ def test_where_a_light_stands_below_the_surface_only_what_has_bounced_is_dimmed(
     assert float(past_bumps(pit, behind, 0.1)) == pytest.approx(float(past_bumps(pit, None, 0.1)))
 
 
-def test_bumps_of_a_scene_take_light_and_never_give_any(monkeypatch: pytest.MonkeyPatch) -> None:
-    size = (24, 36)
-    rough = next(iter(rendering._rendered([scene(7, "garden")], size, 8)))
+def test_bumps_of_scenes_take_light_and_never_give_any(monkeypatch: pytest.MonkeyPatch) -> None:
+    size, gardens = (24, 36), [scene(seed, "garden") for seed in range(7, 12)]
+    rough = list(rendering._rendered(gardens, size, 8))
     monkeypatch.setattr(rendering, "shares_past_bumps", lambda home, *_: torch.ones(len(home.lights.kind), 1, 1))
-    smooth = next(iter(rendering._rendered([scene(7, "garden")], size, 8)))
-    assert torch.equal(rough.basis.reflectance, smooth.basis.reflectance)
-    ratio = (rough.basis.irradiance / smooth.basis.irradiance.clamp_min(1e-9))[:, :, smooth.basis.mask[0]]
-    lit = smooth.basis.irradiance[:, :, smooth.basis.mask[0]] > 1e-6
-    assert float(ratio[lit].max()) <= 1 + 1e-5
-    assert float(ratio[lit].min()) >= BOUNCED - 1e-5
-    assert float((ratio[lit] < 0.9).float().mean()) > 0.05
+    dimmed = []
+    for one, smooth in zip(rough, rendering._rendered(gardens, size, 8), strict=True):
+        assert torch.equal(one.basis.reflectance, smooth.basis.reflectance)
+        ratio = (one.basis.irradiance / smooth.basis.irradiance.clamp_min(1e-9))[:, :, smooth.basis.mask[0]]
+        lit = smooth.basis.irradiance[:, :, smooth.basis.mask[0]] > 1e-6
+        assert float(ratio[lit].max()) <= 1 + 1e-5
+        assert float(ratio[lit].min()) >= BOUNCED - 1e-5
+        dimmed.append(float((ratio[lit] < 0.9).float().mean()))
+    assert sum(dimmed) / len(dimmed) > 0.05, dimmed  # some gardens are smooth
 
 
 def test_bumps_shade_as_the_same_relief_of_shapes_would() -> None:

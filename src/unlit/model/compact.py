@@ -42,7 +42,7 @@ FINE_CHANNELS = 24
 CELL = 4
 """Sides of the image are made multiples of this: 2 x 2 pixels are a place of the largest map, four such places one of a
 cue. Maps of odd sides are no trouble. To continue pictures to multiples of 64, at which all maps would be even, costs a
-fifth of the time at 4:3, and what it adds to them is like nothing that was trained on."""
+seventh of the time at 4:3, and what it adds to them is like nothing that was trained on."""
 
 LOG_SHARE = 0.2
 """Logs reach from 0 to −9; this brings them to about the range of the image."""
