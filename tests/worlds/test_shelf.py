@@ -58,11 +58,10 @@ def children() -> set[int]:
 
 def test_several_processes_render_what_one_does_in_its_order() -> None:
     alone, together = shelf(0), shelf(2)
-    before = children()
     for number in SEEDS:
         assert equal(read(together, number), read(alone, number)), number
-        if number == SEEDS[3]:
-            assert len(children() - before) == 2
+        if number == SEEDS[0]:  # one of them may be done with all of its own already
+            assert len({worker._process.pid for worker in _workers(together)} - {os.getpid()}) == 2
     assert isinstance(read(alone, 237), str), "the range has a scene that is left out"
 
 
