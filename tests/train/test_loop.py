@@ -11,10 +11,10 @@ import pytest
 import torch
 
 from tests.train.world import metrics, same_weights, tiny_dataset, tiny_sequence
-from unlit.config import Config, ConfigError
+from unlit.config import Config, ConfigError, JournalSettings
 from unlit.data.dataset import Dataset, Item, MemorySource, dataset_of, open_dataset
 from unlit.data.loader import Loader
-from unlit.data.sequence import SequenceError
+from unlit.data.sequence import SequenceError, save_sequence
 from unlit.data.truth import Truth
 from unlit.holding import held
 from unlit.losses.batch import batch_energy
@@ -248,6 +248,34 @@ def test_learning_from_truth_that_nobody_has_is_refused(tmp_path: Path) -> None:
     with pytest.raises(SequenceError, match="no sequence has truth"):
         fit(config, in_memory(), tmp_path / "run", device="cpu", quiet=True)
     assert not (tmp_path / "run" / "config.json").exists(), "a run that cannot begin must not look like one"
+
+
+def test_a_set_that_streams_without_any_truth_is_refused_after_an_epoch(tmp_path: Path) -> None:
+    data = tmp_path / "data"
+    for k in range(3):
+        save_sequence(tiny_sequence(k), data / f"place{k}")
+    config = replace(short(steps=12, sequences=1), supervised=SupervisedSettings(truth=1.0))
+    config = replace(config, data=replace(config.data, memory_gb=0.0, workers=0), journal=JournalSettings(log_every=1))
+    with pytest.raises(SequenceError, match="no sequence has truth"):
+        fit(config, open_dataset(data), tmp_path / "run", device="cpu", quiet=True)
+    assert [line["step"] for line in metrics(tmp_path / "run")] == [1, 2], "an epoch is three steps; all of it is seen"
+
+
+def test_rare_truth_that_was_met_once_is_not_missed_by_a_resumed_run(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    config = replace(short(steps=8, sequences=1), supervised=SupervisedSettings(truth=1.0))
+    config = replace(config, journal=JournalSettings(log_every=1, sheet_every=0))
+    truth = Truth(reflectance=torch.full((3, 40, 48), 0.5))
+    sources = [MemorySource(Item(tiny_sequence(k), truth if k == 0 else None)) for k in range(3)]
+    dataset, run = Dataset(tuple(sources)), tmp_path / "run"
+    stopped_after(monkeypatch, 4)
+    fit(config, dataset, run, device="cpu", quiet=True)
+    monkeypatch.undo()
+    assert load_checkpoint(run / "checkpoints" / "step-00000004", torch.device("cpu")).state["has_met_truth"]
+    met = [line["supervised"] > 0 for line in metrics(run)]
+    assert not all(met), "some steps see no truth"
+    assert fit(config, dataset, run, resume=True, device="cpu", quiet=True).is_complete
 
 
 def test_truth_is_learned_from_where_it_is_known(tmp_path: Path) -> None:

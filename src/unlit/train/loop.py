@@ -124,8 +124,9 @@ class Run:
         self.solver = Solver(config, run, self.device, self._say)
         self.solver.know(solved or {})
         self.uses_energy = config.energy.any and not (config.solved.weight > 0 and config.solved.alone)
+        self.place, self.has_met_truth = dataset.place, False
         self.loader = self._loader(dataset.part("train"), augmented=True)
-        self._check_truth(dataset.place)
+        self._check_truth()
         validation = dataset.part("validation")
         self.validation = self._loader(validation, augmented=False) if validation.sources else None
         self.batches_per_step = train.passes * team.world
@@ -152,14 +153,23 @@ class Run:
             run=(config.train.steps or 0) * config.train.passes * self.team.world if augmented else None,
         )
 
-    def _check_truth(self, place: str) -> None:
-        """Refuse to learn from truth where none is known; say how much there is."""
-        if not self.config.supervised.any or not self.loader.on_device:
-            return
-        if not self.loader.with_truth:
-            wrong = "no sequence has truth, which the supervised terms learn from"
-            raise SequenceError(f"{place}: {wrong}; give a dataset with truth/, or set their weights to 0")
-        self._say(f"truth: {self.loader.with_truth} of {len(self.loader.names)} sequences")
+    def _check_truth(self) -> None:
+        """Refuse to learn from truth where none is known; say how much there is. Of sets that stream, see below."""
+        if self.config.supervised.any and self.loader.on_device:
+            if not self.loader.with_truth:
+                raise self._no_truth()
+            self._say(f"truth: {self.loader.with_truth} of {len(self.loader.names)} sequences")
+
+    def _check_truth_was_met(self, epoch: float) -> None:
+        """Refuse to go on after an epoch without any: of a set that streams nobody could know before."""
+        if self.config.supervised.any:
+            self.has_met_truth = self.team.any(self.has_met_truth)
+            if epoch >= 1 and not self.has_met_truth:
+                raise self._no_truth()
+
+    def _no_truth(self) -> SequenceError:
+        wrong = "no sequence has truth, which the supervised terms learn from"
+        return SequenceError(f"{self.place}: {wrong}; give a dataset with truth/, or set their weights to 0")
 
     def train(self) -> Result:
         """Take the steps that are left."""
@@ -195,6 +205,7 @@ class Run:
                     with module.no_sync() if waits else nullcontext():  # type: ignore[operator]  # only DDP has it
                         self._add(passing.run(prepared))
                     frames, example = frames + prepared.batch.count, prepared.batch
+                    self.has_met_truth |= any(truth is not None for truth in example.truths)
                     if goes_on:
                         ahead.start()
                 bad = learner.update(self.step)
@@ -249,6 +260,7 @@ class Run:
             before = self.smooth_energy if math.isfinite(self.smooth_energy) else means[-1]
             self.smooth_energy = SMOOTHING * before + (1 - SMOOTHING) * means[-1]
         epoch = self.step * self.batches_per_step / self.loader.plan.per_epoch
+        self._check_truth_was_met(epoch)
         journal.record(self.step, epoch=epoch, terms=terms, learning_rate=rate, skipped=skipped)
         self.sums.zero_()
         self.summed = 0
@@ -320,6 +332,7 @@ class Run:
             "best": _plain(self.best),
             "sums": [_plain(value) for value in self.sums.tolist()],
             "summed": self.summed,
+            "has_met_truth": self.has_met_truth,
         }
 
     def begin_with(self, weights: Path) -> None:
@@ -353,6 +366,7 @@ class Run:
         self.best = _number(state["best"], math.inf)
         self.sums = torch.tensor([_number(value) for value in state["sums"]], device=self.device)
         self.summed = state["summed"]
+        self.has_met_truth = state.get("has_met_truth", True)  # checkpoints of before do not say
 
     def _journal(self) -> Journal:
         if not self.team.is_first:
