@@ -156,7 +156,7 @@ def test_bumps_too_fine_to_be_seen_take_as_much_light_as_those_that_are(kind: Bu
         assert unseen == pytest.approx(seen, abs=0.08)
 
 
-@pytest.mark.parametrize("kind", [kind for kind in Bump if kind not in (Bump.NONE, Bump.JOINTS)])
+@pytest.mark.parametrize("kind", [kind for kind in Bump if kind not in (Bump.NONE, Bump.JOINTS, Bump.RECESSES)])
 def test_fineness_is_the_root_mean_square_of_horizons_that_would_be_seen(kind: Bump) -> None:
     horizon = surface_at(plane(side=120, width=1e-4), bumpy(kind, 1.0))[2]
     assert float(horizon.square().mean().sqrt()) == pytest.approx(bumps._STEEPNESS[kind], rel=0.25)

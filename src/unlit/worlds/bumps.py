@@ -17,7 +17,7 @@ import torch
 from torch import Tensor
 
 from unlit.worlds.hits import Hits, pattern_uv
-from unlit.worlds.made import joint, layout
+from unlit.worlds.made import joint, layout, panes, sills
 from unlit.worlds.materials import Bump, Materials
 from unlit.worlds.noise import cells, fractal, hashed, smooth_step
 
@@ -57,9 +57,10 @@ def _resolved(width: Tensor) -> Tensor:
 
 _STEEPNESS: dict[Bump, float] = {
     Bump.NOISE: 0.27, Bump.GRAIN: 0.31, Bump.DENTS: 0.46, Bump.JOINTS: 0.23, Bump.WAVES: 0.72, Bump.THREADS: 0.51,
-    Bump.CROWNS: 0.72,
+    Bump.CROWNS: 0.72, Bump.RECESSES: 0.15,
 }  # fmt: skip
-"""Measured: the root mean square of horizons of bumps of height 1 that can be seen."""
+"""Measured: the root mean square of horizons of bumps of height 1 that can be seen; of windows set back, which are few
+and deep, a third of it: so they take as much light."""
 
 Field = Callable[[Hits, Tensor, Materials], Tensor]
 """Heights (j, n) of bumps, in their own scale, at positions (j, n, 3) around hits."""
@@ -114,6 +115,12 @@ def _joints(uv: Tensor, params: Tensor) -> Tensor:
     return 0.12 * smooth_step(edge, half * 0.5, half + 0.06)
 
 
+def _recesses(uv: Tensor, params: Tensor) -> Tensor:
+    """Return the height of a front over its windows, in heights of a floor; sills and ledges stand out of it."""
+    _, outside = panes(uv, params)
+    return 0.1 * smooth_step(outside, 0.0, 0.04) + 0.08 * sills(uv, params)
+
+
 def _crowns(uv: Tensor, seed: Tensor) -> Tensor:
     """Return the height of round heads side by side, some high, some low, each with small ones on it.
 
@@ -132,6 +139,7 @@ _FIELDS: dict[Bump, Field] = {
     Bump.GRAIN: lambda _, p, m: fractal(_placed(p, m), m.seed + 2, 2, 0.8),
     Bump.DENTS: lambda _, p, m: cells(_flat(p, m), m.seed)[0].square(),
     Bump.JOINTS: lambda hits, p, m: _joints(pattern_uv(hits, p, m), m.params) * (m.scale / m.bump_scale),
+    Bump.RECESSES: lambda hits, p, m: _recesses(pattern_uv(hits, p, m), m.params) * (m.scale / m.bump_scale),
     Bump.WAVES: lambda _, p, m: 0.3 * _waves(_placed(p, m)[..., 0]),
     Bump.THREADS: lambda _, p, m: 0.15 * _waves(_placed(p, m)[..., :2]).sum(-1),
     Bump.CROWNS: lambda _, p, m: _crowns(_flat(p, m), m.seed),

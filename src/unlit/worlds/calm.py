@@ -35,8 +35,8 @@ class Stuff:
 
 
 _ASPHALT = Stuff(3, (0.05, 0.2), 0.6, (0.0, 0.08))
-_CONCRETE = Stuff(3, (0.2, 0.5), 0.1, (0.0, 0.15))
-_STONE = Stuff(2, (0.15, 0.5), 0.09, (0.05, 0.3))
+_CONCRETE = Stuff(3, (0.15, 0.5), 0.1, (0.0, 0.15))
+_STONE = Stuff(3, (0.1, 0.5), 0.09, (0.05, 0.3))
 GROUND = (
     _ASPHALT,
     _CONCRETE,
@@ -48,7 +48,7 @@ GROUND = (
 WALLS = (
     _CONCRETE,
     _STONE,
-    Stuff(5, (0.4, 0.85), 0.1, (0.0, 0.3)),  # plaster
+    Stuff(5, (0.3, 0.85), 0.1, (0.0, 0.3)),  # plaster
     Stuff(2, (0.1, 0.3), 0.03, (0.3, 0.6)),  # brick
     Stuff(1, (0.05, 0.3), 0.07, (0.2, 0.55)),  # wood
 )

@@ -194,16 +194,31 @@ def lines(places: Places) -> Tensor:
 
 def windows(places: Places) -> Tensor:
     """Rows of panes c1, some c3, with frames c2 in a wall c0; params: -, width, height, distance."""
-    pane, outside = panes(places)
+    pane, outside = panes(places.uv, places.params)
     glass = torch.where((hashed(pane, places.seed) < 0.15)[:, None], places.colors[:, 3], places.colors[:, 1])
     color = torch.where((outside < 0)[:, None], glass, places.colors[:, 0])
     return torch.where(((outside >= 0) & (outside < 0.04))[:, None], places.colors[:, 2], color)
 
 
-def panes(places: Places) -> tuple[Tensor, Tensor]:
-    """Return which pane of `windows` is nearest, by column and row (n, 2), and how far outside of its glass (n,)."""
-    wide = 0.5 + 0.9 * places.params[:, 3]
-    place = torch.stack([places.uv[:, 0] / wide, places.uv[:, 1]], 1)
+def panes(uv: Tensor, params: Tensor) -> tuple[Tensor, Tensor]:
+    """Return which pane of `windows` is nearest to uv (..., n, 2), column and row, and how far outside of its glass."""
+    pane, beside = _beside_panes(uv, params)
+    return pane.long(), beside.amax(-1)
+
+
+def sills(uv: Tensor, params: Tensor) -> Tensor:
+    """Return whether places (..., n) are right below a pane of `windows`, or where its floor ends and the next begins.
+
+    Floors end in a ledge where the first param is above a half.
+    """
+    pane, beside = _beside_panes(uv, params)
+    above = uv[..., 1] - pane[..., 1]
+    is_sill = (beside[..., 0] < 0.06) & (beside[..., 1] > 0) & (beside[..., 1] < 0.08) & (above < 0.5)
+    return is_sill | ((params[:, 0] > 0.5) & ((above < 0.05) | (above > 0.95)))
+
+
+def _beside_panes(uv: Tensor, params: Tensor) -> tuple[Tensor, Tensor]:
+    """Return the nearest pane (..., n, 2), and how far beside its glass, and above or below it, a place is."""
+    place = torch.stack([uv[..., 0] / (0.5 + 0.9 * params[:, 3]), uv[..., 1]], -1)
     pane = place.floor()
-    half = 0.15 + 0.28 * places.params[:, 1:3]
-    return pane.long(), ((place - pane - 0.5).abs() - half).amax(1)
+    return pane, (place - pane - 0.5).abs() - (0.15 + 0.28 * params[:, 1:3])

@@ -53,6 +53,7 @@ class Bump(IntEnum):
     WAVES = 5
     THREADS = 6
     CROWNS = 7
+    RECESSES = 8
 
 
 @dataclass(frozen=True)

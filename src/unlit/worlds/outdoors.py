@@ -10,11 +10,13 @@ from unlit.worlds.builder import Builder, dome, rolling, stairs, turned
 from unlit.worlds.calm import GROUND, ROOFS, WALLS, drawn_calm
 from unlit.worlds.casters import add_casters
 from unlit.worlds.description import Camera
+from unlit.worlds.facades import House, drawn_trim, dress
 from unlit.worlds.landscape import drawn_water, rock, tree
 from unlit.worlds.light import Lighting, add_day, add_lamps_around
 from unlit.worlds.materials import Texture
 from unlit.worlds.palette import drawn_color, drawn_leaves, drawn_material
 from unlit.worlds.things import thing
+from unlit.worlds.traffic import car, cars, passer, railing
 
 Array = NDArray[np.float64]
 
@@ -27,7 +29,6 @@ _GROUND = (
     Texture.PLAIN,
     Texture.CELLS,
     Texture.RUST,
-    Texture.PICTURE,
 )
 _FACADE = (
     Texture.PLAIN,
@@ -42,8 +43,12 @@ _FACADE = (
 )
 _OPEN = 0.15
 """How often a side of a street has no houses."""
-_NEAREST, _MOST = 20, 50
+_CARS, _PEOPLE, _RAILING = 0.35, 0.4, 0.25
+"""How often cars stand along a street, people go there, and there is a railing."""
+_NEAREST, _MOST = 20, 60
 """Shapes of a row's houses: until there are so many, windows stand out; then the row ends."""
+_DRESSED = 0.75
+"""How often houses have something that stands out of their walls."""
 _POND = 0.12
 """How often a fifth to a half of a garden, where it is low, is under water."""
 
@@ -62,6 +67,14 @@ def street(draw: Generator) -> tuple[Builder, Lighting, Camera]:
         along_street(
             b, np.array([draw.choice([-1, 1]) * half * draw.uniform(0.6, 1.1), draw.uniform(3, length * 0.6), 0.1])
         )
+    if draw.random() < _CARS:
+        first = np.array([draw.choice([-1, 1]) * half * 0.8, draw.uniform(2, 8), 0.1])
+        cars(b, first, first + [0, draw.uniform(8, 35), 0])
+    for _ in range(int(draw.integers(1, 6)) if draw.random() < _PEOPLE else 0):
+        passer(b, np.array([draw.uniform(-1.2, 1.2) * half, draw.uniform(3, 20), 0.1]))
+    if draw.random() < _RAILING:
+        start = np.array([draw.choice([-1, 1]) * half * draw.uniform(0.7, 1.2), draw.uniform(2, 8), 0.1])
+        railing(b, start, start + [0, draw.uniform(4, 15), 0])
     if draw.random() < 0.45:
         camera, focus = _from_above(draw, (half + 9, 15.0), (9, 28)), np.array([0, 15.0, 2.0])
     else:
@@ -82,7 +95,7 @@ def _row(b: Builder, side: float, away: float, length: float) -> None:
         if len(b) - first < _NEAREST:
             house(b, at, side, (4, width / 2), height)
         else:
-            _body(b, at, (4, width / 2), height, (*_FACADE[:4], *(Texture.WINDOWS,) * 8))
+            _body(b, at, side, (4, width / 2), height, (*_FACADE[:4], *(Texture.WINDOWS,) * 8))
         y += width + (draw.uniform(0, 4) if draw.random() < 0.25 else 0.0)
 
 
@@ -97,7 +110,7 @@ def _from_above(draw: Generator, reach: tuple[float, float], height: tuple[float
 def house(b: Builder, at: Array, side: float, half: tuple[float, float], height: float) -> None:
     """Add a house whose front looks to the street at x = 0."""
     draw = b.draw
-    _body(b, at, half, height, (*_FACADE, Texture.WINDOWS, Texture.WINDOWS))
+    _body(b, at, side, half, height, (*_FACADE, Texture.WINDOWS, Texture.WINDOWS))
     glass = b.material(drawn_material(draw, 0.5, (Texture.PLAIN,), drawn_color(draw, draw.uniform(0.03, 0.15))))
     frame = b.material(drawn_material(draw, 0.5, (Texture.PLAIN, Texture.WOOD)))
     wide, high = draw.uniform(0.4, 0.8), draw.uniform(0.5, 0.9)
@@ -112,27 +125,35 @@ def house(b: Builder, at: Array, side: float, half: tuple[float, float], height:
         b.box(at + [-side * (half[0] + 0.6), 0, 2.7], (0.7, half[1] * 0.8, 0.05), frame)
 
 
-def _body(b: Builder, at: Array, half: tuple[float, float], height: float, fronts: tuple[Texture, ...]) -> None:
-    """Add the walls of a house, of one of `fronts`, and its roof."""
+def _body(
+    b: Builder, at: Array, side: float, half: tuple[float, float], height: float, fronts: tuple[Texture, ...]
+) -> None:
+    """Add the walls of a house, of one of `fronts`, its roof, and mostly what stands out of it."""
     b.box(at + [0, 0, height / 2], (*half, height / 2), b.material(drawn_calm(b.draw, 3, fronts, WALLS, 0.06)))
-    _roof(b, at + [0, 0, height], half)
+    roof = _roof(b, at + [0, 0, height], half)
+    if b.draw.random() < _DRESSED:
+        dress(b, House(at, half, height, (-side, 0), roof), drawn_trim(b))
 
 
-def _roof(b: Builder, at: Array, half: tuple[float, float]) -> None:
-    """Add a roof over all of a house, whose walls end at the height of `at`: a gable, a barrel, or a flat one."""
+def _roof(b: Builder, at: Array, half: tuple[float, float]) -> int:
+    """Add a roof over all of a house, whose walls end at the height of `at`: a gable, a barrel, or a flat one.
+
+    Its material is returned.
+    """
     draw = b.draw
     roof = b.material(drawn_calm(draw, 2, (Texture.BRICK, Texture.PLAIN, Texture.STRIPES), ROOFS, 0.1))
     kind = draw.random()
     if kind < 0.42:
         b.gable(at, (half[0] * 1.08, half[1] * 1.03, half[0] * draw.uniform(0.4, 1.0)), roof)
-        return
+        return roof
     b.box(at, (half[0] * 1.02, half[1] * 1.02, 0.1), roof)
     if kind < 0.65:
         b.rod(at - [0, half[1], 0], at + [0, half[1], 0], half[0] * 0.8, roof)
+    return roof
 
 
 def along_street(b: Builder, at: Array) -> None:
-    """Add a tree, a post with a sign, a cart or a bin."""
+    """Add a tree, a post with a sign, a car or a bin."""
     draw = b.draw
     kind = draw.random()
     if kind < 0.45:
@@ -145,15 +166,7 @@ def along_street(b: Builder, at: Array) -> None:
         )
         b.box(at + [0, -0.08, 2.4], (0.5, 0.03, 0.4), sign)
     elif kind < 0.85:
-        body = b.material(
-            drawn_material(draw, 2.0, (Texture.PLAIN, Texture.PLAIN, Texture.RUST, Texture.STRIPES), vivid=0.5)
-        )
-        b.box(at + [0, 0, 0.75], (0.8, 1.6, 0.45), body)
-        b.box(at + [0, 0, 1.4], (0.7, 0.9, 0.3), body)
-        wheel = b.material(drawn_material(draw, 0.5, (Texture.PLAIN,), drawn_color(draw, 0.04, 0.0)))
-        for x in (-0.8, 0.8):
-            for y in (-1.0, 1.0):
-                b.rod(at + [x * 0.9, y, 0.3], at + [x * 1.05, y, 0.3], 0.3, wheel)
+        car(b, at)
     else:
         thing(b, at, draw.uniform(0.6, 1.6))
 

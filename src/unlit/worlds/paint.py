@@ -15,7 +15,7 @@ _COATS = (Texture.COAT, Texture.COAT, Texture.COAT, Texture.PATCHES, Texture.NOI
 """What fur, fruit and glaze have: few colors with borders that follow the body, not its parts."""
 _PATTERNS = (
     Texture.LINES, Texture.LINES, Texture.SPOTS, Texture.STRIPES, Texture.STROKES, Texture.CELLS, Texture.RUST,
-    Texture.MARBLE, Texture.CHECKS, Texture.PLAID, Texture.BLOCKS, Texture.SPECKLE, Texture.PICTURE, Texture.WOOD,
+    Texture.MARBLE, Texture.CHECKS, Texture.PLAID, Texture.BLOCKS, Texture.SPECKLE, Texture.WOOD,
 )  # fmt: skip
 _SMALL = ("eye", "detail")
 

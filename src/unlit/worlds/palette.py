@@ -105,8 +105,8 @@ def drawn_palette(draw: Generator, main: Array | None = None, vivid: float = 0.1
 _COMMON = {
     Texture.PLAIN: 34, Texture.NOISE: 1.5, Texture.PATCHES: 3, Texture.MARBLE: 1, Texture.WOOD: 3, Texture.CHECKS: 1.5,
     Texture.STRIPES: 3, Texture.SPOTS: 2.5, Texture.BRICK: 1, Texture.WEAVE: 1.5, Texture.TEXT: 2, Texture.STROKES: 2.5,
-    Texture.CELLS: 1.5, Texture.FOLIAGE: 0.7, Texture.RUST: 1, Texture.SPECKLE: 1.5, Texture.PICTURE: 2.5,
-    Texture.PLAID: 1.2, Texture.GRADIENT: 0.5, Texture.BLOCKS: 1.2, Texture.COAT: 0.8, Texture.LINES: 1.5,
+    Texture.CELLS: 1.5, Texture.FOLIAGE: 0.7, Texture.RUST: 1, Texture.SPECKLE: 1.5, Texture.PLAID: 1.2,
+    Texture.GRADIENT: 0.5, Texture.BLOCKS: 1.2, Texture.COAT: 0.8, Texture.LINES: 1.5,
 }  # fmt: skip
 """Half of all materials have one color. With a fifth of them, a network took half of every shadow on an even body for
 paint (docs/trials.md)."""
@@ -173,6 +173,11 @@ def _set_bump(draw: Generator, material: Material, size: float) -> None:
         material.bump, material.bump_height = int(Bump.JOINTS), float(draw.uniform(0.3, 1.5))
         material.bump_scale = material.scale
         return
+    if material.texture == Texture.WINDOWS and draw.random() < 0.75:
+        # Depths of a tenth of a floor throw shadows half as long.
+        material.bump, material.bump_height = int(Bump.RECESSES), float(draw.uniform(0.3, 1.5))
+        material.bump_scale = 0.5 * material.scale
+        return
     if material.texture == Texture.WEAVE and draw.random() < 0.6:
         material.bump, material.bump_scale = int(Bump.THREADS), 2 * material.scale
     elif draw.random() < 0.45:
@@ -215,7 +220,7 @@ def drawn_leaves(draw: Generator, size: float) -> Material:
 
 def drawn_print(draw: Generator, width: float, height: float) -> Material:
     """Return a picture that fills a flat thing of this size, corner on corner: a poster, a painting, a cover."""
-    kinds = (Texture.PICTURE, Texture.PICTURE, Texture.BLOCKS, Texture.STROKES, Texture.TEXT, Texture.PATCHES)
+    kinds = (Texture.PICTURE, Texture.BLOCKS, Texture.BLOCKS, Texture.STROKES, Texture.TEXT, Texture.PATCHES)
     material = drawn_material(draw, max(width, height), kinds, vivid=0.35)
     if material.texture == Texture.PICTURE:
         material.scale, material.turn = max(width, height), 0.0

@@ -23,7 +23,7 @@ from unlit.worlds.palette import stacked
 from unlit.worlds.rooms import room
 from unlit.worlds.vistas import vista
 
-EDITION = 7
+EDITION = 8
 """Which scenes the numbers mean: counted on when they become others. 2: with skies, haze and vistas.
 3: with deeper and warmer skies.
 4: bumps stand in each other's light, leaves are relief more than paint, haze comes and goes, coats are more common.
@@ -31,7 +31,9 @@ EDITION = 7
 light meets colors as textures have them; flat roofs have no windows.
 6: water, rows of houses, larger towns, windows lit at night; bumps finer than a pixel take light, too; duller leaves,
 less haze.
-7: ground, walls, roofs and rock have colors that such things have; darker leaves; firs."""
+7: ground, walls, roofs and rock have colors that such things have; darker leaves; firs.
+8: houses have eaves, ledges, balconies, chimneys, windows set back; cars, people and railings in streets; darker walls;
+photographs are printed on posters and labels alone, and on fewer of them."""
 
 _WORLDS = 5
 """First number of the seeds of scenes: the same numbers mean other draws elsewhere."""

@@ -5,15 +5,18 @@ from __future__ import annotations
 import numpy as np
 from numpy.typing import NDArray
 
-from unlit.worlds.builder import Builder, turned
+from unlit.worlds.builder import Builder
 from unlit.worlds.calm import GROUND, drawn_calm
 from unlit.worlds.materials import Texture
 from unlit.worlds.outdoors import along_street
-from unlit.worlds.palette import drawn_color, drawn_leaves, drawn_material
+from unlit.worlds.palette import drawn_leaves, drawn_material
+from unlit.worlds.traffic import cars, passer, railing
 
 Array = NDArray[np.float64]
 
 _PAVING = (Texture.PLAIN, Texture.PLAIN, Texture.BRICK, Texture.CELLS, Texture.SPECKLE, Texture.NOISE, Texture.CHECKS)
+_CARS, _RAILINGS = 0.35, 0.4
+"""How often cars stand there, and railings or fences."""
 
 
 def add_square(b: Builder, middle: Array, half: Array) -> None:
@@ -29,9 +32,14 @@ def add_square(b: Builder, middle: Array, half: Array) -> None:
     for _ in range(int(draw.integers(0, 7)) if draw.random() < 0.4 else 0):
         _umbrella(b, _somewhere(b, middle, half), cloth)
     for _ in range(int(draw.integers(0, 9))):
-        _passer(b, _somewhere(b, middle, half))
+        passer(b, _somewhere(b, middle, half))
     for _ in range(int(draw.integers(1, 5))):
         along_street(b, _somewhere(b, middle, half))
+    if draw.random() < _CARS:
+        first = _somewhere(b, middle, half)
+        cars(b, first, np.array([middle[0] + draw.uniform(-1, 1) * half[0], first[1], first[2]]))
+    for _ in range(int(draw.integers(1, 4)) if draw.random() < _RAILINGS else 0):
+        railing(b, *(_somewhere(b, middle, half * share) for share in (0.5, 1.0)))
 
 
 def _somewhere(b: Builder, middle: Array, half: Array) -> Array:
@@ -61,17 +69,3 @@ def _umbrella(b: Builder, at: Array, cloth: int) -> None:
     high, wide = b.draw.uniform(2.0, 2.6), b.draw.uniform(1.2, 2.2) if b.draw.random() < 0.7 else 0.25
     b.rod(at, at + [0, 0, high], 0.04, cloth)
     b.rod(at + [0, 0, high - (0.0 if wide > 1 else 1.2)], at + [0, 0, high + 0.5], wide, cloth, cone=True)
-
-
-def _passer(b: Builder, at: Array) -> None:
-    """Add somebody, as small as they are seen: legs, a body and a head."""
-    draw = b.draw
-    trousers, coat, skin = (
-        b.material(drawn_material(draw, 0.5, (Texture.PLAIN,), drawn_color(draw, level, vivid)))
-        for level, vivid in ((draw.uniform(0.03, 0.3), 0.1), (None, 0.4), (draw.uniform(0.08, 0.5), 0.0))
-    )
-    step = turned(draw.uniform(0, 6.3)) @ [draw.uniform(0.05, 0.25), 0, 0]
-    for side in (-1, 1):
-        b.rod(at + side * step, at + [0, 0, 0.85], 0.1, trousers)
-    b.ball(at + [0, 0, 1.15], (0.25, 0.2, 0.38), coat)
-    b.ball(at + [0, 0, 1.62], 0.13, skin)

@@ -45,7 +45,7 @@ def _panes(places: Places, m: Materials) -> Tensor:
     result = torch.full_like(m.texture, -1)
     where = ((m.texture == int(Texture.WINDOWS)) & (places.width < FINEST)).nonzero()[:, 0]
     some = places.at(where)
-    pane, outside = panes(some)
+    pane, outside = panes(some.uv, some.params)
     numbers = (hashed(pane, some.seed, 1) * (1 << 24)).long()
     result[where] = torch.where(outside < 0, numbers, -1)
     return result

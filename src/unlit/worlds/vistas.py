@@ -9,6 +9,7 @@ from numpy.typing import NDArray
 from unlit.worlds.builder import GRID, Builder, dome, rolling
 from unlit.worlds.calm import GROUND, ROCK, ROOFS, WALLS, drawn_calm
 from unlit.worlds.description import Camera
+from unlit.worlds.facades import House, drawn_trim, dress
 from unlit.worlds.landscape import drawn_water, tree
 from unlit.worlds.light import Lighting
 from unlit.worlds.materials import Texture
@@ -29,6 +30,10 @@ _WINTER, _VALLEY, _SQUARE, _WATER, _CITY = 0.1, 0.4, 0.4, 0.3, 0.35
 there is water, and a town is large."""
 _FIRS = 0.35
 """Share of woods that are of firs."""
+_DRESSED, _NEAR = 0.8, 60.0
+"""How often houses have something that stands out of their walls, up to how many meters away; less so beyond."""
+_FULL = 220
+"""Shapes of a scene from which on there are no more houses: woods, trees and what throws shadows are yet to come."""
 _LEVEL = 0.15
 """Meters of the water above the flat ground: hills are shores and islands."""
 _TRIES = 8
@@ -159,10 +164,11 @@ def _town(b: Builder, houses: int, far: float, camera: Camera, snow: int | None,
     walls = [b.material(drawn_calm(draw, 4, _WALLS, WALLS, 0.08)) for _ in range(int(draw.integers(2, 6)))]
     roofs = [b.material(drawn_calm(draw, 3, _ROOFS, ROOFS, 0.1)) for _ in range(int(draw.integers(1, 4)))]
     roofs = roofs if snow is None else [snow]
+    trims = [drawn_trim(b) for _ in range(3)]
     gap = draw.uniform(7, 14)
     for _ in range(houses):
         place = _place(draw, camera, 18, far, water, gap)
-        if place is None:
+        if place is None or len(b) > _FULL:
             continue
         x, y = place + draw.normal(0, 0.8, 2)
         half, high = draw.uniform(0.25, 0.48, 2) * gap, draw.uniform(3, 12)
@@ -173,6 +179,9 @@ def _town(b: Builder, houses: int, far: float, camera: Camera, snow: int | None,
             b.gable(at + [0, 0, high], (half[0] * 1.1, half[1] * 1.05, half[0] * draw.uniform(0.4, 1.1)), roof)
         else:
             b.box(at + [0, 0, high], (half[0] * 1.02, half[1] * 1.02, 0.3), roof)
+        if draw.random() < _DRESSED * min(1.0, _NEAR / y):
+            trim = trims[int(draw.integers(len(trims)))]
+            dress(b, House(at, (float(half[0]), float(half[1])), high, (0, -1), roof), trim)
 
 
 def _tower(b: Builder, at: Array) -> None:

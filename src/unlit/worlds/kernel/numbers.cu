@@ -30,6 +30,7 @@
 #define PI 3.14159265358979f
 #define GOLDEN 0x9E3779B9u
 #define MOST_LIGHTS 16
+#define MOST_SHAPES 320
 #define SHAPE_FLOATS 24
 #define HULL_FLOATS 12
 #define LIGHT_FLOATS 20
@@ -41,11 +42,17 @@ typedef unsigned int Word;
 typedef unsigned short Index;
 typedef struct { float x, y, z; } V;
 
+// The balls around shapes side by side: a processor compares a ray with several at once. A GPU has no use for it.
+typedef struct { float x[MOST_SHAPES], y[MOST_SHAPES], z[MOST_SHAPES], radius[MOST_SHAPES]; } Balls;
+
 typedef struct {
   const float *shapes, *hulls, *lights, *heights, *sky, *sky_rows, *sky_columns;
   const Index *casters;
   float sky_total;
   int n, k, side, sky_side;
+#ifndef __CUDACC__
+  const Balls *balls;
+#endif
 } Scene;
 
 typedef struct { V position, geometric, normal; } Surface;

@@ -39,12 +39,17 @@ FN void shade(const Scene *scene, const Settings *set, Surface s, Word key, Inde
   for (int path = LANE; set->bounces && path < set->paths; path += LANES)
     follow(scene, set, s, key, path, list, count, sums);
   for (int light = 0; light < scene->k; light++) {
-    int many = list_in_beam(scene, list, count, beam_list, light, s.position);
+    const Index *in_way = list;
+    int many = count;
+    if (set->samples >= WORTH_A_LIST) {
+      in_way = beam_list;
+      many = list_in_beam(scene, list, count, beam_list, light, s.position);
+    }
     int number = light + set->first_light;
     Word one = shift(key, 2 * number), two = shift(key, 2 * number + 1);
     float direct = 0;
     for (int i = LANE; i < set->samples; i += LANES)
-      direct += arriving(scene, light, &s, beam_list, many, unit((Word)i * set->steps2[0] + one), unit((Word)i * set->steps2[1] + two));
+      direct += arriving(scene, light, &s, in_way, many, unit((Word)i * set->steps2[0] + one), unit((Word)i * set->steps2[1] + two));
     direct = lane_sum(direct) / set->samples;
     for (int c = 0; c < 3; c++) {
       float bounced = lane_sum(sums[3 * light + c]) / (set->paths > 0 ? set->paths : 1);
@@ -144,12 +149,24 @@ extern "C" __global__ void __launch_bounds__(BLOCK) unlit_hits(
   if (ray < rays) see(&scene, ray, rays, origins, directions, distance, index, vectors);
 }
 #else
+FN void fill(Balls *balls, Scene *scene) {
+  for (int i = 0; i < scene->n; i++) {
+    const float *shape = scene->shapes + i * SHAPE_FLOATS;
+    balls->x[i] = shape[12], balls->y[i] = shape[13], balls->z[i] = shape[14];
+    // Quads have no ball in `meet`, and the ground's would hold everything.
+    balls->radius[i] = kind_of(shape) == QUAD ? 1e15f : shape[15];
+  }
+  scene->balls = balls;
+}
+
 extern "C" void unlit_irradiance(const float *shapes, const float *hulls, const float *lights, const Index *casters,
                                  const float *heights, const float *sky, const int *sizes, const float *points,
                                  const float *normals, const float *shaded, const unsigned char *mask, float *result,
                                  Index *lists, int first, int last) {
   Scene scene = scene_of(shapes, hulls, lights, casters, heights, sky, sizes);
   Settings set = settings_of(sizes);
+  Balls balls;
+  fill(&balls, &scene);
   for (int pixel = first; pixel < last; pixel++)
     if (mask[pixel])
       shade_pixel(&scene, &set, sizes[8], pixel, sizes[4], points, normals, shaded, lists, lists + sizes[0], result);
@@ -158,6 +175,8 @@ extern "C" void unlit_irradiance(const float *shapes, const float *hulls, const 
 extern "C" void unlit_hits(const float *shapes, const float *heights, const int *sizes, const float *origins,
                            const float *directions, float *distance, int *index, float *vectors, int first, int last) {
   Scene scene = bare_scene(shapes, heights, sizes);
+  Balls balls;
+  fill(&balls, &scene);
   for (int ray = first; ray < last; ray++)
     see(&scene, ray, sizes[4], origins, directions, distance, index, vectors);
 }

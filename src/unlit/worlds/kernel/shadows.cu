@@ -100,6 +100,13 @@ FN int list_above(const Scene *scene, Index *list, V p, V n) {
   return count;
 }
 
+// A list of its own for each light and pixel is worth making for so many rays; one processor asks for several shapes at once.
+#ifdef __CUDACC__
+#define WORTH_A_LIST 0
+#else
+#define WORTH_A_LIST 12
+#endif
+
 FN int list_in_beam(const Scene *scene, const Index *from, int many, Index *list, int light, V p) {
   Beam b = beam(scene->lights + light * LIGHT_FLOATS, p);
   int count = 0;

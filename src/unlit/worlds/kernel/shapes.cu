@@ -159,10 +159,38 @@ FN V world_normal(const float *m, V n) {
   return scaled(t, 1 / fmaxf(sqrtf(dot(t, t)), TINY));
 }
 
+// Which of `list`, or of all shapes where it is 0, may be met by a ray; the lanes of a GPU ask each shape anyway.
+#ifdef __CUDACC__
+#define NEAR_ONES(list, count, limit)
+#else
+FN int near_ones(const Scene *scene, const Index *list, int count, V o, V d, float limit, Index *found) {
+  const Balls *b = scene->balls;
+  int is_near[MOST_SHAPES], many = 0;
+  for (int i = 0; i < scene->n; i++) {  // near_ball, for several at once
+    float x = b->x[i] - o.x, y = b->y[i] - o.y, z = b->z[i] - o.z, radius = b->radius[i];
+    float along = x * d.x + y * d.y + z * d.z;
+    float beside_x = x - d.x * along, beside_y = y - d.y * along, beside_z = z - d.z * along;
+    float beside2 = beside_x * beside_x + beside_y * beside_y + beside_z * beside_z;
+    is_near[i] = (beside2 <= radius * radius) & (along >= -radius) & (along <= limit + radius);
+  }
+  for (int j = 0; j < count; j++) {  // without a branch, which nobody could foresee
+    int i = list ? list[j] : j;
+    found[many] = (Index)i;
+    many += is_near[i];
+  }
+  return many;
+}
+#define NEAR_ONES(list, count, limit)                              \
+  Index found[MOST_SHAPES];                                        \
+  count = near_ones(scene, list, count, o, d, limit, found);       \
+  list = found;
+#endif
+
 // `list` may be 0: then all shapes are looked at.
 FN float nearest(const Scene *scene, const Index *list, int count, V o, V d, int *which) {
   float best = HUGE_T;
   *which = -1;
+  NEAR_ONES(list, count, HUGE_T)
   for (int j = 0; j < count; j++) {
     int i = list ? list[j] : j;
     float t = meet(scene, i, o, d, best);
@@ -172,6 +200,7 @@ FN float nearest(const Scene *scene, const Index *list, int count, V o, V d, int
 }
 
 FN int blocked(const Scene *scene, const Index *list, int count, V o, V d, float limit) {
+  NEAR_ONES(list, count, limit)
   for (int j = 0; j < count; j++)
     if (meet(scene, list[j], o, d, limit) < limit) return 1;
   return 0;
