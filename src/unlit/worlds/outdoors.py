@@ -73,8 +73,8 @@ def street(draw: Generator) -> tuple[Builder, Lighting, Camera]:
     for _ in range(int(draw.integers(1, 6)) if draw.random() < _PEOPLE else 0):
         passer(b, np.array([draw.uniform(-1.2, 1.2) * half, draw.uniform(3, 20), 0.1]))
     if draw.random() < _RAILING:
-        start = np.array([draw.choice([-1, 1]) * half * draw.uniform(0.7, 1.2), draw.uniform(2, 8), 0.1])
-        railing(b, start, start + [0, draw.uniform(4, 15), 0])
+        post = np.array([draw.choice([-1, 1]) * half * draw.uniform(0.7, 1.2), draw.uniform(2, 8), 0.1])
+        railing(b, post, post + [0, draw.uniform(4, 15), 0])
     if draw.random() < 0.45:
         camera, focus = _from_above(draw, (half + 9, 15.0), (9, 28)), np.array([0, 15.0, 2.0])
     else:
