@@ -275,7 +275,18 @@ def test_rare_truth_that_was_met_once_is_not_missed_by_a_resumed_run(
     assert load_checkpoint(run / "checkpoints" / "step-00000004", torch.device("cpu")).state["has_met_truth"]
     met = [line["supervised"] > 0 for line in metrics(run)]
     assert not all(met), "some steps see no truth"
+    assert len(met) == 4
     assert fit(config, dataset, run, resume=True, device="cpu", quiet=True).is_complete
+
+
+def test_a_set_whose_sequences_come_and_go_may_have_its_truth_last(tmp_path: Path) -> None:
+    config = replace(short(steps=12, sequences=1), supervised=SupervisedSettings(truth=1.0))
+    config = replace(config, data=replace(config.data, held=2), journal=JournalSettings(log_every=1, sheet_every=0))
+    truth = Truth(reflectance=torch.full((3, 40, 48), 0.5))
+    sources = [MemorySource(Item(tiny_sequence(k), truth if k == 5 else None)) for k in range(6)]
+    result = fit(config, Dataset(tuple(sources)), tmp_path / "run", device="cpu", quiet=True)
+    assert result.is_complete
+    assert [line["supervised"] > 0 for line in metrics(tmp_path / "run")][:6] == [False] * 6
 
 
 def test_truth_is_learned_from_where_it_is_known(tmp_path: Path) -> None:

@@ -254,6 +254,19 @@ def test_a_source_that_is_wrong_is_refused_with_what_the_compiler_said() -> None
         compiled("this is no source", "sm_90")
 
 
+@pytest.mark.parametrize("samples", [4, 24])
+def test_both_forms_render_as_many_shapes_as_the_fast_one_takes(device: torch.device, samples: int) -> None:
+    many, lights = random_shapes(1, MOST_SHAPES - 2), random_lights(1)
+    assert len(many.kind) == MOST_SHAPES
+    fast, readable = (
+        render(many, lights, CAMERA, size=(6, 9), samples=samples, bounces=1, seed=3, form=form, device=device)
+        for form in ("kernel", "reference")
+    )
+    # So few samples that a ray that grazes an edge shows.
+    assert float((apart(fast.irradiance, readable.irradiance) > 1e-3).float().mean()) < 0.02
+    assert float(readable.irradiance.mean()) > 0
+
+
 def test_too_many_shapes_for_the_fast_form_are_refused_by_name(device: torch.device) -> None:
     many = random_shapes(1, MOST_SHAPES)
     with pytest.raises(ValueError, match="shapes"):

@@ -153,6 +153,11 @@ class Loader:
         return self._store is not None
 
     @property
+    def slides(self) -> bool:
+        """Whether part of the set is kept, and others take their places while a run goes on."""
+        return self._sliding is not None
+
+    @property
     def where(self) -> str:
         """Where the sequences are, in words."""
         if self._sliding is not None:

@@ -154,17 +154,28 @@ class Run:
         )
 
     def _check_truth(self) -> None:
-        """Refuse to learn from truth where none is known; say how much there is. Of sets that stream, see below."""
+        """Refuse to learn from truth where none is known; say how much there is.
+
+        Of sets that stream `_check_truth_was_met` finds out.
+        """
         if self.config.supervised.any and self.loader.on_device:
             if not self.loader.with_truth:
                 raise self._no_truth()
             self._say(f"truth: {self.loader.with_truth} of {len(self.loader.names)} sequences")
 
-    def _check_truth_was_met(self, epoch: float) -> None:
-        """Refuse to go on after an epoch without any: of a set that streams nobody could know before."""
-        if self.config.supervised.any:
+    @property
+    def _epoch(self) -> float:
+        """How often each sequence was visited."""
+        return self.step * self.batches_per_step / self.loader.plan.per_epoch
+
+    def _check_truth_was_met(self) -> None:
+        """Refuse to go on after an epoch without any: of a set that streams nobody could know before.
+
+        Of a set whose sequences come and go (`data.held`) an epoch has not seen all, and nothing is refused.
+        """
+        if self.config.supervised.any and not self.loader.slides:
             self.has_met_truth = self.team.any(self.has_met_truth)
-            if epoch >= 1 and not self.has_met_truth:
+            if self._epoch >= 1 and not self.has_met_truth:
                 raise self._no_truth()
 
     def _no_truth(self) -> SequenceError:
@@ -259,9 +270,8 @@ class Run:
         if math.isfinite(means[-1]):
             before = self.smooth_energy if math.isfinite(self.smooth_energy) else means[-1]
             self.smooth_energy = SMOOTHING * before + (1 - SMOOTHING) * means[-1]
-        epoch = self.step * self.batches_per_step / self.loader.plan.per_epoch
-        self._check_truth_was_met(epoch)
-        journal.record(self.step, epoch=epoch, terms=terms, learning_rate=rate, skipped=skipped)
+        self._check_truth_was_met()
+        journal.record(self.step, epoch=self._epoch, terms=terms, learning_rate=rate, skipped=skipped)
         self.sums.zero_()
         self.summed = 0
         if bad >= self.config.train.patience:
@@ -332,7 +342,8 @@ class Run:
             "best": _plain(self.best),
             "sums": [_plain(value) for value in self.sums.tolist()],
             "summed": self.summed,
-            "has_met_truth": self.has_met_truth,
+            # Of other processes too: a run that was not refused after an epoch has met it somewhere.
+            "has_met_truth": self.has_met_truth or self._epoch >= 1,
         }
 
     def begin_with(self, weights: Path) -> None:

@@ -47,6 +47,8 @@ _CARS, _PEOPLE, _RAILING = 0.35, 0.4, 0.25
 """How often cars stand along a street, people go there, and there is a railing."""
 _NEAREST, _MOST = 20, 60
 """Shapes of a row's houses: until there are so many, windows stand out; then the row ends."""
+_FULL = 220
+"""Shapes of a scene from which on nobody else comes: what throws shadows is yet to come."""
 _DRESSED = 0.75
 """How often houses have something that stands out of their walls."""
 _POND = 0.12
@@ -54,7 +56,7 @@ _POND = 0.12
 
 
 def street(draw: Generator) -> tuple[Builder, Lighting, Camera]:
-    """Return a street: houses with windows at both sides, posts, trees, signs."""
+    """Return a street: houses with windows at both sides, posts, trees, signs, cars, people."""
     b = Builder(draw)
     half, length = draw.uniform(3, 8), draw.uniform(25, 80)
     b.box((0, length / 2 - 5, -0.5), (60, length, 0.5), b.material(drawn_calm(draw, 6, _GROUND, GROUND)))
@@ -65,16 +67,9 @@ def street(draw: Generator) -> tuple[Builder, Lighting, Camera]:
             _row(b, side, half + 5, length)
     for _ in range(int(draw.integers(2, 8))):
         along_street(
-            b, np.array([draw.choice([-1, 1]) * half * draw.uniform(0.6, 1.1), draw.uniform(3, length * 0.6), 0.1])
+            b, np.array([draw.choice([-1, 1]) * half * draw.uniform(0.6, 1.1), draw.uniform(3, length * 0.6), 0])
         )
-    if draw.random() < _CARS:
-        first = np.array([draw.choice([-1, 1]) * half * 0.8, draw.uniform(2, 8), 0.1])
-        cars(b, first, first + [0, draw.uniform(8, 35), 0])
-    for _ in range(int(draw.integers(1, 6)) if draw.random() < _PEOPLE else 0):
-        passer(b, np.array([draw.uniform(-1.2, 1.2) * half, draw.uniform(3, 20), 0.1]))
-    if draw.random() < _RAILING:
-        post = np.array([draw.choice([-1, 1]) * half * draw.uniform(0.7, 1.2), draw.uniform(2, 8), 0.1])
-        railing(b, post, post + [0, draw.uniform(4, 15), 0])
+    _traffic(b, half, length)
     if draw.random() < 0.45:
         camera, focus = _from_above(draw, (half + 9, 15.0), (9, 28)), np.array([0, 15.0, 2.0])
     else:
@@ -83,6 +78,22 @@ def street(draw: Generator) -> tuple[Builder, Lighting, Camera]:
         camera = Camera((start, -3.0, eye), (to, 12.0, eye + draw.normal(0, 1.2)), float(view))
         focus = np.array([0, 10.0, 1.5])
     return b, daylight(b, focus, camera, 6.0), camera
+
+
+def _traffic(b: Builder, half: float, length: float) -> None:
+    """Add cars along the kerb of a street, people between its houses, a railing beside it, if there is room for more.
+
+    All stand on the road, at a height of 0, or sunk a little into the pavement beside it.
+    """
+    draw = b.draw
+    if draw.random() < _CARS and len(b) < _FULL:
+        first = np.array([draw.choice([-1, 1]) * half * 0.8, draw.uniform(2, 8), 0])
+        cars(b, first, first + [0, draw.uniform(8, min(35, 1.5 * length - 14)), 0])
+    for _ in range(int(draw.integers(1, 6)) if draw.random() < _PEOPLE and len(b) < _FULL else 0):
+        passer(b, np.array([draw.uniform(-1, 1) * min(1.2 * half, half + 0.6), draw.uniform(3, 20), 0]))
+    if draw.random() < _RAILING and len(b) < _FULL:
+        post = np.array([draw.choice([-1, 1]) * (half + draw.uniform(0.3, 0.7)), draw.uniform(2, 8), 0])
+        railing(b, post, post + [0, draw.uniform(4, 15), 0])
 
 
 def _row(b: Builder, side: float, away: float, length: float) -> None:
@@ -121,8 +132,6 @@ def house(b: Builder, at: Array, side: float, half: tuple[float, float], height:
             center = at + [-side * half[0], y, 1.5 + 3.0 * floor]
             b.box(center, (0.08, wide, high), frame)
             b.box(center + [-side * 0.02, 0, 0], (0.08, wide * 0.85, high * 0.88), glass)
-    if draw.random() < 0.3:
-        b.box(at + [-side * (half[0] + 0.6), 0, 2.7], (0.7, half[1] * 0.8, 0.05), frame)
 
 
 def _body(
@@ -130,26 +139,28 @@ def _body(
 ) -> None:
     """Add the walls of a house, of one of `fronts`, its roof, and mostly what stands out of it."""
     b.box(at + [0, 0, height / 2], (*half, height / 2), b.material(drawn_calm(b.draw, 3, fronts, WALLS, 0.06)))
-    roof = _roof(b, at + [0, 0, height], half)
+    roof, rise = _roof(b, at + [0, 0, height], half)
     if b.draw.random() < _DRESSED:
-        dress(b, House(at, half, height, (-side, 0), roof), drawn_trim(b))
+        dress(b, House(at, half, height, (-side, 0), roof, rise, room=2.5, is_alone=False), drawn_trim(b))
 
 
-def _roof(b: Builder, at: Array, half: tuple[float, float]) -> int:
+def _roof(b: Builder, at: Array, half: tuple[float, float]) -> tuple[int, float]:
     """Add a roof over all of a house, whose walls end at the height of `at`: a gable, a barrel, or a flat one.
 
-    Its material is returned.
+    Its material's number is returned, and how high it is.
     """
     draw = b.draw
     roof = b.material(drawn_calm(draw, 2, (Texture.BRICK, Texture.PLAIN, Texture.STRIPES), ROOFS, 0.1))
     kind = draw.random()
     if kind < 0.42:
-        b.gable(at, (half[0] * 1.08, half[1] * 1.03, half[0] * draw.uniform(0.4, 1.0)), roof)
-        return roof
+        rise = half[0] * draw.uniform(0.4, 1.0)
+        b.gable(at, (half[0] * 1.08, half[1] * 1.03, rise), roof)
+        return roof, rise
     b.box(at, (half[0] * 1.02, half[1] * 1.02, 0.1), roof)
     if kind < 0.65:
         b.rod(at - [0, half[1], 0], at + [0, half[1], 0], half[0] * 0.8, roof)
-    return roof
+        return roof, half[0] * 0.8
+    return roof, 0.0
 
 
 def along_street(b: Builder, at: Array) -> None:

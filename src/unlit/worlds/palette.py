@@ -169,14 +169,11 @@ _BUMPS = {
 
 def _set_bump(draw: Generator, material: Material, size: float) -> None:
     """Give a material bumps, or none: half of all surfaces are smooth."""
-    if material.texture == Texture.BRICK and draw.random() < 0.75:
-        material.bump, material.bump_height = int(Bump.JOINTS), float(draw.uniform(0.3, 1.5))
-        material.bump_scale = material.scale
-        return
-    if material.texture == Texture.WINDOWS and draw.random() < 0.75:
-        # Depths of a tenth of a floor throw shadows half as long.
-        material.bump, material.bump_height = int(Bump.RECESSES), float(draw.uniform(0.3, 1.5))
-        material.bump_scale = 0.5 * material.scale
+    own = {int(Texture.BRICK): (Bump.JOINTS, 1.0), int(Texture.WINDOWS): (Bump.RECESSES, 0.5)}.get(material.texture)
+    if own is not None and draw.random() < 0.75:
+        # Bumps are looked at as far away as their scale says: half a floor, for what is a tenth of a floor deep.
+        material.bump, material.bump_scale = int(own[0]), own[1] * material.scale
+        material.bump_height = float(draw.uniform(0.3, 1.5))
         return
     if material.texture == Texture.WEAVE and draw.random() < 0.6:
         material.bump, material.bump_scale = int(Bump.THREADS), 2 * material.scale

@@ -156,8 +156,6 @@ def mean_reflectance(shapes: Shapes, hits: Hits) -> Tensor:
 
 
 def _is_fast(form: Form, device: torch.device, shapes: Shapes) -> bool:
-    if form == "kernel" and len(shapes.kind) > MOST_SHAPES:
-        raise ValueError(f"{len(shapes.kind)} shapes, and the fast form takes {MOST_SHAPES}: take form='auto'")
     return form == "kernel" or (form == "auto" and len(shapes.kind) <= MOST_SHAPES and is_available(device))
 
 

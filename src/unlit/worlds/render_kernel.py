@@ -31,9 +31,9 @@ PARTS = tuple(
 """Of the source, each using those before it."""
 NAMES = ("unlit_irradiance", "unlit_hits")
 MOST_LIGHTS = 16
-"""As the source has it; more are rendered in several launches."""
+"""More are rendered in several launches."""
 MOST_SHAPES = 320
-"""More do not fit beside the lists into the 48 KB that the threads of a block share."""
+"""More do not fit beside the lists into the 48 KB that the threads of a block share, nor into a CPU's arrays."""
 BLOCK = 128
 LANES = 32
 FAR = 3.0e38
@@ -43,7 +43,8 @@ COMPILER_FLAGS = ("-O3", "-fno-math-errno", "-fno-trapping-math", "-shared", "-f
 
 def kernel_source() -> str:
     """Return the whole source; compilers name the part and its line."""
-    return "".join(f'#line 1 "{part.name}"\n{part.read_text(encoding="utf-8")}' for part in PARTS)
+    known = f"#define MOST_LIGHTS {MOST_LIGHTS}\n#define MOST_SHAPES {MOST_SHAPES}\n"
+    return known + "".join(f'#line 1 "{part.name}"\n{part.read_text(encoding="utf-8")}' for part in PARTS)
 
 
 def is_available(device: torch.device) -> bool:
@@ -53,6 +54,11 @@ def is_available(device: torch.device) -> bool:
     except CompilationError:
         return False
     return device.type in ("cuda", "cpu")
+
+
+def _check_count(shapes: Shapes) -> None:
+    if len(shapes.kind) > MOST_SHAPES:
+        raise ValueError(f"{len(shapes.kind)} shapes, and the fast form takes {MOST_SHAPES}: take form='auto'")
 
 
 def kernel_irradiance(
@@ -68,6 +74,7 @@ def kernel_irradiance(
     seed: int,
 ) -> Tensor:
     """Return irradiance / π (k, 3, h, w), as `path.reference_irradiance` does."""
+    _check_count(shapes)
     h, w = mask.shape
     device = points.device
     scene = packed(shapes, lights)
@@ -99,6 +106,7 @@ class Met:
 
 def kernel_hits(shapes: Shapes, origin: Tensor, direction: Tensor) -> Met:
     """Return what rays (3, r) meet first, as `intersection.nearest` and what follows it in `render.py` do."""
+    _check_count(shapes)
     device, rays = origin.device, origin.shape[1]
     table, heights = packed_shapes(shapes), packed_heights(shapes)
     numbers = np.array([len(table), 0, heights.shape[-1], 0, rays], np.int32)

@@ -32,8 +32,8 @@ light meets colors as textures have them; flat roofs have no windows.
 6: water, rows of houses, larger towns, windows lit at night; bumps finer than a pixel take light, too; duller leaves,
 less haze.
 7: ground, walls, roofs and rock have colors that such things have; darker leaves; firs.
-8: houses have eaves, ledges, balconies, chimneys, windows set back; cars, people and railings in streets; darker walls;
-photographs are printed on posters and labels alone, and on fewer of them."""
+8: houses have eaves, ledges, balconies, chimneys, windows set back; cars, people, railings in streets; walls and stone
+are darker; photographs are printed on posters and labels alone, and on fewer of them."""
 
 _WORLDS = 5
 """First number of the seeds of scenes: the same numbers mean other draws elsewhere."""

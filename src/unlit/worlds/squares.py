@@ -36,8 +36,8 @@ def add_square(b: Builder, middle: Array, half: Array) -> None:
     for _ in range(int(draw.integers(1, 5))):
         along_street(b, _somewhere(b, middle, half))
     if draw.random() < _CARS:
-        first = _somewhere(b, middle, half)
-        cars(b, first, np.array([middle[0] + draw.uniform(-1, 1) * half[0], first[1], first[2]]))
+        first, last = _somewhere(b, middle, half - 1), _somewhere(b, middle, half - 1)
+        cars(b, first, np.array([last[0], *first[1:]]))
     for _ in range(int(draw.integers(1, 4)) if draw.random() < _RAILINGS else 0):
         railing(b, *(_somewhere(b, middle, half * share) for share in (0.5, 1.0)))
 

@@ -37,7 +37,7 @@ def car(b: Builder, at: Array, yaw: float = 0.0) -> None:
     turn, high = turned(yaw), draw.uniform(0.25, 0.6)
     b.box(at + [0, 0, 0.75], (0.8, 1.9, 0.4), body, yaw)
     b.box(at + [0, 0, 1.15 + high], (0.7, 1.1, high), dark, yaw)
-    b.box(at + [0, 0, 1.15 + 2 * high], (0.7, 0.95, 0.05), body, yaw)
+    b.box(at + [0, 0, 1.15 + 2 * high], (0.72, 0.95, 0.05), body, yaw)
     for y in (-1.2, 1.2):
         b.rod(at + turn @ [-0.85, y, 0.32], at + turn @ [0.85, y, 0.32], 0.32, darker)
 

@@ -32,7 +32,7 @@ _FIRS = 0.35
 """Share of woods that are of firs."""
 _DRESSED, _NEAR = 0.8, 60.0
 """How often houses have something that stands out of their walls, up to how many meters away; less so beyond."""
-_FULL = 220
+_FULL = 210
 """Shapes of a scene from which on there are no more houses: woods, trees and what throws shadows are yet to come."""
 _LEVEL = 0.15
 """Meters of the water above the flat ground: hills are shores and islands."""
@@ -167,21 +167,26 @@ def _town(b: Builder, houses: int, far: float, camera: Camera, snow: int | None,
     trims = [drawn_trim(b) for _ in range(3)]
     gap = draw.uniform(7, 14)
     for _ in range(houses):
+        if len(b) > _FULL:
+            break
         place = _place(draw, camera, 18, far, water, gap)
-        if place is None or len(b) > _FULL:
+        if place is None:
             continue
         x, y = place + draw.normal(0, 0.8, 2)
         half, high = draw.uniform(0.25, 0.48, 2) * gap, draw.uniform(3, 12)
         at = np.array([x, y, 0])
         b.box(at + [0, 0, high / 2], (*half, high / 2), walls[int(draw.integers(len(walls)))])
         roof = roofs[int(draw.integers(len(roofs)))]
-        if draw.random() < 0.75:
-            b.gable(at + [0, 0, high], (half[0] * 1.1, half[1] * 1.05, half[0] * draw.uniform(0.4, 1.1)), roof)
+        rise = half[0] * draw.uniform(0.4, 1.1) if draw.random() < 0.75 else 0.0
+        if rise:
+            b.gable(at + [0, 0, high], (half[0] * 1.1, half[1] * 1.05, rise), roof)
         else:
             b.box(at + [0, 0, high], (half[0] * 1.02, half[1] * 1.02, 0.3), roof)
         if draw.random() < _DRESSED * min(1.0, _NEAR / y):
             trim = trims[int(draw.integers(len(trims)))]
-            dress(b, House(at, (float(half[0]), float(half[1])), high, (0, -1), roof), trim)
+            # The next house before it may be as near as this.
+            room = float(0.52 * gap - half[1])
+            dress(b, House(at, (float(half[0]), float(half[1])), high, (0, -1), roof, rise, room, is_alone=True), trim)
 
 
 def _tower(b: Builder, at: Array) -> None:

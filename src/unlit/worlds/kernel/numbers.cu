@@ -8,7 +8,7 @@
 // The source is one text in parts, which render_kernel.py joins in this order: numbers.cu, shapes.cu, lights.cu,
 // shadows.cu, pixel.cu. Each uses what those before it define.
 //
-// render_packing.py lays out the arrays: `shapes` (n, 24), `hulls` (n, 12), `lights` (k, 20), `casters` (k, n + 1).
+// MOST_LIGHTS and MOST_SHAPES come from there too. render_packing.py lays out the arrays: `shapes` (n, 24), `hulls` (n, 12), `lights` (k, 20), `casters` (k, n + 1).
 
 #ifdef __CUDACC__
 #define FN static __device__ __forceinline__
@@ -29,8 +29,6 @@
 #define LIFT 1e-4f
 #define PI 3.14159265358979f
 #define GOLDEN 0x9E3779B9u
-#define MOST_LIGHTS 16
-#define MOST_SHAPES 320
 #define SHAPE_FLOATS 24
 #define HULL_FLOATS 12
 #define LIGHT_FLOATS 20
