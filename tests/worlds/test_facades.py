@@ -135,6 +135,12 @@ def test_towns_and_streets_with_all_that_fit_the_fast_renderer() -> None:
     assert np.median(counts) > 100
 
 
+def test_a_town_ends_where_the_scene_is_full() -> None:
+    b = Builder(np.random.default_rng(0))
+    vistas._town(b, 500, 400.0, vistas._camera(b.draw), None, None)
+    assert vistas._FULL < len(b) < vistas._FULL + 30
+
+
 @pytest.mark.parametrize("place", ["vista", "street"])
 def test_most_houses_of_towns_and_streets_have_something_that_stands_out(
     place: str, monkeypatch: pytest.MonkeyPatch

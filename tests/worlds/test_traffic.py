@@ -49,6 +49,9 @@ def test_parked_cars_keep_between_their_ends_and_off_each_other() -> None:
         bodies = b.centers()[::5]
         share = (bodies - start)[:, :2] @ (end - start)[:2] / np.sum((end - start)[:2] ** 2)
         assert ((share > 0) & (share < 1)).all()
+        wheels = b.centers()[3::5, :2], b.centers()[4::5, :2]
+        turned = (wheels[1] - wheels[0]) @ (end - start)[:2] / np.linalg.norm((end - start)[:2])
+        np.testing.assert_allclose(np.abs(turned), 2.4, atol=1e-6, err_msg="a car stands along the row")
         gaps = np.linalg.norm(np.diff(bodies[:, :2], axis=0), axis=1)
         assert (gaps > 4.5).all()
     b = Builder(np.random.default_rng(0))
