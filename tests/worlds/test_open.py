@@ -233,7 +233,8 @@ def test_the_sky_is_a_white_sheet_in_training_and_not_measured_elsewhere(town: W
     sky = town.with_sky & ~town.basis.mask
     assert 0.05 < float(sky.float().mean()) < 0.8
     inner = ~max_pool2d(town.basis.mask[None].float(), 3, 1, 1)[0].bool() & sky  # not the pixels that are half a roof
-    assert float((town.basis.reflectance.amin(0, keepdim=True)[inner] - REFLECTANCE).abs().max()) < 1e-5
+    is_sheet = (town.basis.reflectance.amin(0, keepdim=True)[inner] - REFLECTANCE).abs() < 1e-5
+    assert float(is_sheet.float().mean()) > 0.99, "but for chimneys and posts, which are thinner than a pixel"
     train, test = world_item(town, "train"), world_item(town, "test")
     assert train.truth is not None
     assert train.truth.reflectance is not None
