@@ -275,7 +275,6 @@ def test_rare_truth_that_was_met_once_is_not_missed_by_a_resumed_run(
     assert load_checkpoint(run / "checkpoints" / "step-00000004", torch.device("cpu")).state["has_met_truth"]
     met = [line["supervised"] > 0 for line in metrics(run)]
     assert not all(met), "some steps see no truth"
-    assert len(met) == 4
     assert fit(config, dataset, run, resume=True, device="cpu", quiet=True).is_complete
 
 

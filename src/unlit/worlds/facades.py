@@ -20,6 +20,7 @@ Array = NDArray[np.float64]
 MOST = 200
 """Shapes of a scene from which on houses get nothing more: renderers take some hundred (`render_kernel.py`)."""
 _FLOOR = 3.0
+"""The height of one."""
 
 
 @dataclass(frozen=True)

@@ -8,7 +8,9 @@
 // The source is one text in parts, which render_kernel.py joins in this order: numbers.cu, shapes.cu, lights.cu,
 // shadows.cu, pixel.cu. Each uses what those before it define.
 //
-// MOST_LIGHTS and MOST_SHAPES come from there too. render_packing.py lays out the arrays: `shapes` (n, 24), `hulls` (n, 12), `lights` (k, 20), `casters` (k, n + 1).
+// It puts MOST_LIGHTS and MOST_SHAPES before them.
+//
+// render_packing.py lays out the arrays: `shapes` (n, 24), `hulls` (n, 12), `lights` (k, 20), `casters` (k, n + 1).
 
 #ifdef __CUDACC__
 #define FN static __device__ __forceinline__
