@@ -53,6 +53,8 @@ class CameraLook:
     """Variance of noise at white that grows with light."""
     read: float = 0.0
     """Spread of noise in the dark."""
+    black: float = 0.0
+    """Encoded values up to this one are black: many cameras leave out what is nearly so."""
     contrast: float = 0.0
     """Of the S in the tone curve; negative is flatter."""
     gamma: float = 1.0
@@ -65,25 +67,34 @@ class CameraLook:
     """Of the noise."""
 
 
-_SETTINGS = ("glare", "evenness", "sharpness", "vignetting", "shot", "read", "contrast", "gamma", "saturation")
+_SETTINGS = ("glare", "evenness", "sharpness", "vignetting", "shot", "read", "black", "contrast", "gamma", "saturation")
+
+_MADE_SMALL, _SMALLEST = 0.7, 8.0
+"""Share of pictures that are made small before they are looked at, as all large ones are, and the largest factor."""
+_BLOCKS_SEEN = 2.0
+"""From this factor on what JPEG did is finer than a pixel."""
 
 
 def drawn_look(draw: Generator) -> CameraLook:
-    """Return a camera by chance: most are good."""
+    """Return a camera by chance: most are good, and most pictures are made small, so that their flaws are, too."""
+    factor = float(np.exp(draw.uniform(0, np.log(_SMALLEST)))) if draw.random() < _MADE_SMALL else 1.0
     noisy = draw.random() < 0.6
-    level = float(np.exp(draw.uniform(np.log(1e-5), np.log(1.5e-3)))) if noisy else 0.0
+    level = float(np.exp(draw.uniform(np.log(1e-5), np.log(1.5e-3)))) / factor**2 if noisy else 0.0
     curved = draw.random() < 0.7
+    # A pixel is the mean of factor² of the camera's: as much less is lost in rounding, about.
+    quality = 100 - float(draw.uniform(2, 60)) / factor**2
     return CameraLook(
         glare=float(np.exp(draw.uniform(np.log(0.003), np.log(0.1)))) if draw.random() < 0.4 else 0.0,
         evenness=float(draw.uniform(0.05, 0.35)) if draw.random() < 0.2 else 0.0,
-        sharpness=float(draw.uniform(-0.7, 1.2)) if draw.random() < 0.5 else 0.0,
+        sharpness=float(draw.uniform(-0.4, 1.8)) if draw.random() < 0.7 else 0.0,
         vignetting=float(draw.uniform(0, 0.4)) if draw.random() < 0.4 else 0.0,
         shot=level,
         read=math.sqrt(level) * float(draw.uniform(0.02, 0.2)),
+        black=float(draw.uniform(0, 0.04)) if draw.random() < 0.3 else 0.0,
         contrast=float(draw.normal(0.2, 0.3)) if curved else 0.0,
         gamma=float(np.exp(draw.normal(0, 0.1))) if curved else 1.0,
         saturation=float(np.exp(draw.normal(0.05, 0.14))) if curved else 1.0,
-        quality=float(draw.uniform(40, 98)) if draw.random() < 0.6 else None,
+        quality=quality if draw.random() < 0.6 and factor < _BLOCKS_SEEN else None,
         seed=int(draw.integers(1 << 31)),
     )
 
@@ -110,13 +121,14 @@ def photographed(frames: Tensor, looks: list[CameraLook | None]) -> Tensor:
 
 
 def _kept(frames: Tensor, noise: Tensor | None, numbers: Tensor, *, has_jpeg: bool) -> Tensor:
-    """Return `photographed` frames by numbers (11, b, 1, 1, 1, 1): which have a camera, `_SETTINGS`, quality or −1."""
-    has_camera, glare, evenness, sharpness, vignetting, shot, read, contrast, gamma, saturation, quality = numbers
+    """Return `photographed` frames by numbers (12, b, 1, 1, 1, 1): which have a camera, `_SETTINGS`, quality or −1."""
+    has_camera, glare, evenness, sharpness, vignetting, shot, read, black, contrast, gamma, saturation, quality = numbers
     light = frames + glare * (frames.mean((-2, -1), keepdim=True) - frames)
     light = light * (1 - vignetting * _toward_corners(frames))
     if noise is not None:
         light = light + (shot * light.clamp_min(0) + read.square()).sqrt() * noise
-    encoded = toned(linear_to_srgb(evened(light, evenness).clamp(0, 1)), contrast, gamma, saturation)
+    encoded = linear_to_srgb(evened(light, evenness).clamp(0, 1))
+    encoded = toned((encoded - black).clamp_min(0) / (1 - black), contrast, gamma, saturation)
     encoded = sharpened(encoded, sharpness).clamp(0, 1)
     if has_jpeg:
         encoded = torch.where(quality > 0, jpeg_like(encoded, quality.clamp_min(1)), encoded)
