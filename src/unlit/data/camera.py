@@ -122,7 +122,8 @@ def photographed(frames: Tensor, looks: list[CameraLook | None]) -> Tensor:
 
 def _kept(frames: Tensor, noise: Tensor | None, numbers: Tensor, *, has_jpeg: bool) -> Tensor:
     """Return `photographed` frames by numbers (12, b, 1, 1, 1, 1): which have a camera, `_SETTINGS`, quality or −1."""
-    has_camera, glare, evenness, sharpness, vignetting, shot, read, black, contrast, gamma, saturation, quality = numbers
+    has_camera, glare, evenness, sharpness, vignetting, shot, read, *curves, quality = numbers
+    black, contrast, gamma, saturation = curves
     light = frames + glare * (frames.mean((-2, -1), keepdim=True) - frames)
     light = light * (1 - vignetting * _toward_corners(frames))
     if noise is not None:
