@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Literal
 import numpy as np
 from numpy.typing import NDArray
 
+from unlit.predict.blackest import raised
 from unlit.predict.colored_light import add_own_color
 from unlit.predict.darkness import LEAST, noise_of
 from unlit.predict.exact import lost_light
@@ -93,15 +94,18 @@ class PhotoDecomposition:
             add_own_color(out, image, self._share(self.color_share, rows), self.light_color)
         if self.raw_reflectance is not None:
             return out
-        flat = out.reshape(-1)
         where, lighter = self._noise(image, out, rows)
+        counted = image.copy() if where.size else image
+        counted.reshape(-1)[where] = lighter
+        dark, blackest = raised(counted, out)
         if part == "shading":
+            flat, pixels = out.reshape(-1), image.reshape(-1, 3)[dark]
             flat[where] = np.maximum(flat[where] * (image.reshape(-1)[where] / lighter), LEAST)
+            out.reshape(-1, 3)[dark] = np.where(pixels == 0, LEAST, pixels / np.where(pixels == 0, 1, blackest))
             return out
-        lighter /= flat[where]
         for k in range(3):
-            np.divide(image[..., k], out[..., k], out=out[..., k])
-        flat[where] = lighter
+            np.divide(counted[..., k], out[..., k], out=out[..., k])
+        out.reshape(-1, 3)[dark] = blackest
         return out
 
     def _noise(

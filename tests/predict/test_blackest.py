@@ -1,0 +1,78 @@
+"""How dark a surface can be."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from numpy.typing import NDArray
+
+from unlit.predict.blackest import BLACKEST, raised
+from unlit.predict.darkness import LEAST
+from unlit.predict.photo import PhotoDecomposition
+
+Floats = NDArray[np.float32]
+WHITE = np.ones(3, np.float32)
+
+
+def photo(image: Floats, light: float = 0.5) -> PhotoDecomposition:
+    return PhotoDecomposition(image, np.full(image.shape[:2], light, np.float32), WHITE)
+
+
+def slowly_raised(reflectance: Floats) -> Floats:
+    """Pixel by pixel, as it is defined."""
+    out = reflectance.astype(np.float64)
+    for place in np.ndindex(reflectance.shape[:2]):
+        level = sum(max(0.0, float(value)) for value in out[place]) / 3
+        if level < 2 * BLACKEST:
+            added = (level**8 + BLACKEST**8) ** (1 / 8) - level
+            out[place] = [value + added if value >= 0 else value for value in out[place]]
+    return out.astype(np.float32)
+
+
+@given(st.integers(1, 6), st.integers(1, 6), st.integers(0, 10_000))
+def test_it_equals_the_definition_and_the_product_is_exact(h: int, w: int, seed: int) -> None:
+    draw = np.random.default_rng(seed)
+    reflectance = (draw.random((h, w, 3)) ** 4 * draw.choice([0.1, 0.4, 1.0])).astype(np.float32)
+    reflectance[draw.random((h, w, 3)) < 0.2] = 0
+    reflectance[draw.random((h, w, 3)) < 0.05] *= -1
+    found = photo(reflectance * np.float32(0.5))
+    np.testing.assert_allclose(found.reflectance, slowly_raised(reflectance), rtol=1e-5, atol=1e-8)
+    np.testing.assert_allclose(found.recompose(), found.image, rtol=1e-5, atol=1e-37)
+    assert (found.shading > 0).all()
+    for part, whole in (("reflectance", found.reflectance), ("shading", found.shading)):
+        rows = [found.strip(part, slice(k, k + 1)) for k in range(h)]  # type: ignore[arg-type]  # a tuple's are strings
+        np.testing.assert_array_equal(np.concatenate(rows), whole)
+
+
+def test_what_is_black_has_a_dark_surface_and_no_light() -> None:
+    found = photo(np.zeros((2, 2, 3), np.float32))
+    np.testing.assert_allclose(found.reflectance, BLACKEST)
+    np.testing.assert_array_equal(found.shading, LEAST)
+
+
+def test_levels_keep_their_order_and_only_dark_ones_change() -> None:
+    levels = np.linspace(0, 0.2, 500, dtype=np.float32)
+    found = photo(np.repeat(levels[None, :, None], 3, 2) * np.float32(0.5)).reflectance[0, :, 0]
+    assert (np.diff(found) >= -1e-7).all()
+    assert np.abs(np.diff(found)).max() < 1.1 * np.diff(levels).max(), "and nothing jumps"
+    far = levels >= 2 * BLACKEST
+    np.testing.assert_allclose(found[far], levels[far], rtol=1e-6)
+    assert found.min() == pytest.approx(BLACKEST)
+
+
+def test_colors_of_noise_fade_and_strong_paints_stay() -> None:
+    noise = np.array([[[0.004, 0.0, 0.001]]], np.float32)
+    found = photo(noise * np.float32(0.5)).reflectance[0, 0]
+    assert found.max() / found.min() < 1.2
+    red = np.array([[[0.4, 0.0, 0.001]]], np.float32)
+    np.testing.assert_allclose(photo(red * np.float32(0.5)).reflectance, red, rtol=1e-5)
+
+
+def test_which_pixels_are_dark_is_said_by_place() -> None:
+    image = np.full((2, 3, 3), 0.3, np.float32)
+    image[1, 2], image[0, 1, 1] = 0.001, 0.0  # the second lacks its green alone
+    where, reflectance = raised(image, np.ones_like(image))
+    assert where.tolist() == [5]
+    assert reflectance.shape == (1, 3)
