@@ -8,7 +8,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from numpy.typing import NDArray
 
-from unlit.predict.blackest import BLACKEST, raised
+from unlit.predict.blackest import BLACKEST, too_dark
 from unlit.predict.darkness import LEAST
 from unlit.predict.photo import PhotoDecomposition
 
@@ -70,9 +70,16 @@ def test_colors_of_noise_fade_and_strong_paints_stay() -> None:
     np.testing.assert_allclose(photo(red * np.float32(0.5)).reflectance, red, rtol=1e-5)
 
 
+def test_the_level_is_that_in_the_light_of_its_color() -> None:
+    color = np.array([2.0, 1.0, 0.5], np.float32)
+    image = np.float32(0.01) * color.reshape(1, 1, 3)  # a gray surface
+    found = PhotoDecomposition(image, np.full((1, 1), 0.5, np.float32), color).reflectance
+    np.testing.assert_allclose(found, slowly_raised(np.full((1, 1, 3), 0.02, np.float32)), rtol=1e-5)
+
+
 def test_which_pixels_are_dark_is_said_by_place() -> None:
-    image = np.full((2, 3, 3), 0.3, np.float32)
-    image[1, 2], image[0, 1, 1] = 0.001, 0.0  # the second lacks its green alone
-    where, reflectance = raised(image, np.ones_like(image))
+    level = np.full((2, 3), 0.9, np.float32)
+    level[1, 2], level[0, 1] = 0.003, 0.6  # the second lacks one color alone
+    where, added = too_dark(level, np.ones_like(level))
     assert where.tolist() == [5]
-    assert reflectance.shape == (1, 3)
+    assert added.tolist() == pytest.approx([BLACKEST - 0.001], rel=1e-5)

@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 
 from tests.reference import colored_light as slow
 from unlit.model.decomposition import Decomposition
-from unlit.predict.colored_light import MOST, add_own_color, color_share
+from unlit.predict.colored_light import MOST, add_own_color, by_light, color_share
 from unlit.predict.full_size import gray_shading
 from unlit.predict.photo import PhotoDecomposition
 
@@ -49,7 +49,7 @@ def test_the_shading_is_the_definitions() -> None:
     image[0, 1] = [-0.1, 0.5, 0.2]
     share, gray = np.random.default_rng(1).random((5, 6)) * MOST, np.random.default_rng(2).random((5, 6)) + 0.1
     shading = (gray[..., None] * LIGHT).astype(np.float32)
-    add_own_color(shading, image.astype(np.float32), share.astype(np.float32), LIGHT)
+    add_own_color(shading, *by_light(image.astype(np.float32), LIGHT), share.astype(np.float32))
     for y in range(5):
         for x in range(6):
             expected = slow.shading(gray[y, x], image[y, x].tolist(), share[y, x], LIGHT.tolist())

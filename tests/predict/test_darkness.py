@@ -15,7 +15,7 @@ from unlit.predict.darkness import BLACK, BRIGHTEST, DIM, LEAST, SEEN
 from unlit.predict.photo import PhotoDecomposition
 
 Floats = NDArray[np.float32]
-NOWHERE = np.empty(0, np.intp), np.empty((0, 3), np.float32)
+NOWHERE = np.empty(0, np.intp), np.empty(0, np.float32)
 WHITE = np.ones(3, np.float32)
 
 
@@ -23,7 +23,7 @@ WHITE = np.ones(3, np.float32)
 def any_surface_may_be_black() -> Iterator[None]:
     """What is too dark for a surface is another rule's, of `test_blackest.py`."""
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr("unlit.predict.photo.raised", lambda image, shading: NOWHERE)
+        patch.setattr("unlit.predict.photo.too_dark", lambda level, gray_shading: NOWHERE)
         yield
 
 

@@ -53,19 +53,26 @@ def _color(logs: Tensor) -> Tensor:
     return color - color.mean(0)
 
 
-def add_own_color(
-    shading: NDArray[np.float32],
-    image: NDArray[np.float32],
-    share: NDArray[np.float32],
-    light_color: NDArray[np.float32],
-) -> None:
-    """Multiply shading (h, w, 3) by 1 − a + a q, in place; `image` is (h, w, 3), `share` a (h, w).
+def by_light(
+    image: NDArray[np.float32], light_color: NDArray[np.float32]
+) -> tuple[list[NDArray[np.float32]], NDArray[np.float32]]:
+    """Return the channels I_k / c_k (h, w) of an image (h, w, 3), and their sum (h, w).
 
     Channels below zero, as some cameras' files have them, count as zero.
     """
     parts = [np.maximum(image[..., k], 0) * np.float32(1 / light_color[k]) for k in range(3)]
     level = parts[0] + parts[1]
     level += parts[2]
+    return parts, level
+
+
+def add_own_color(
+    shading: NDArray[np.float32],
+    parts: list[NDArray[np.float32]],
+    level: NDArray[np.float32],
+    share: NDArray[np.float32],
+) -> None:
+    """Multiply shading (h, w, 3) by 1 − a + a q, in place; `parts` and `level` are as `by_light` has them, a (h, w)."""
     # What is black in all channels has no color: the light keeps its own.
     ratio = share * np.float32(3) / np.maximum(level, np.finfo(np.float32).tiny)
     rest = np.where(level > 0, 1 - share, np.float32(1))

@@ -12,8 +12,8 @@ from typing import TYPE_CHECKING, Literal
 import numpy as np
 from numpy.typing import NDArray
 
-from unlit.predict.blackest import raised
-from unlit.predict.colored_light import add_own_color
+from unlit.predict.blackest import raised, too_dark
+from unlit.predict.colored_light import add_own_color, by_light
 from unlit.predict.darkness import LEAST, noise_of
 from unlit.predict.exact import lost_light
 from unlit.predict.full_size import Places, each, strips
@@ -90,18 +90,20 @@ class PhotoDecomposition:
         out = np.empty(image.shape, np.float32)
         for k in range(3):  # NumPy multiplies long rows several times as fast as many threes
             np.multiply(gray, self.light_color[k], out=out[..., k])
+        parts, level = by_light(image, self.light_color)
         if self.color_share is not None:
-            add_own_color(out, image, self._share(self.color_share, rows), self.light_color)
+            add_own_color(out, parts, level, self._share(self.color_share, rows))
         if self.raw_reflectance is not None:
             return out
-        where, lighter = self._noise(image, out, rows)
-        counted = image.copy() if where.size else image
-        counted.reshape(-1)[where] = lighter
-        dark, blackest = raised(counted, out)
+        noise, lighter = self._noise(image, out, rows)
+        counted = image.copy() if noise.size else image
+        counted.reshape(-1)[noise] = lighter
+        dark, added = too_dark(level, gray)
+        blackest = raised(counted.reshape(-1, 3).take(dark, 0) / out.reshape(-1, 3).take(dark, 0), added)
         if part == "shading":
-            flat, pixels = out.reshape(-1), image.reshape(-1, 3)[dark]
-            flat[where] = np.maximum(flat[where] * (image.reshape(-1)[where] / lighter), LEAST)
-            out.reshape(-1, 3)[dark] = np.where(pixels == 0, LEAST, pixels / np.where(pixels == 0, 1, blackest))
+            flat, light = out.reshape(-1), image.reshape(-1, 3).take(dark, 0)
+            flat[noise] = np.maximum(flat[noise] * (image.reshape(-1)[noise] / lighter), LEAST)
+            out.reshape(-1, 3)[dark] = np.where(light == 0, LEAST, light / np.where(light == 0, 1, blackest))
             return out
         for k in range(3):
             np.divide(counted[..., k], out[..., k], out=out[..., k])
