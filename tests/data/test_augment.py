@@ -203,6 +203,31 @@ def test_windows_have_square_pixels_and_are_enlarged_by_factors_from_the_range()
     assert 120 < sum(zoom < 1 for zoom in zooms) < 180  # as many are made smaller as larger
 
 
+@pytest.mark.parametrize(("size", "window"), [((40, 61), 16), ((41, 60), 15), (WIDE, 32)])
+def test_untouched_windows_have_the_picture_s_own_pixels(size: tuple[int, int], window: int) -> None:
+    settings = replace(STILL, zoom=(0.5, 2.0), rotation=30.0, flip=True, untouched=1.0)
+    image = picture(1, size)
+    places = torch.cartesian_prod(torch.arange(size[0]), torch.arange(size[1]))
+    outside = (window, window, window, window)
+    around = torch.nn.functional.pad(image, outside)
+    mirrored = 0
+    for k in range(30):
+        theta = drawn_window(seeded(k), size, window, places, settings)
+        left, _, top, _ = (round(edge) for edge in window_edges(theta, size))
+        cut = around[..., top + window : top + 2 * window, left + window : left + 2 * window]
+        mirrored += bool(theta[0, 0] < 0)
+        expected = cut.flip(-1) if theta[0, 0] < 0 else cut
+        torch.testing.assert_close(warped(image, theta, (window, window)), expected, rtol=0, atol=1e-4)
+    assert 5 < mirrored < 25
+
+
+def test_so_many_windows_are_untouched_as_is_asked() -> None:
+    settings = replace(STILL, zoom=(1.5, 2.0), untouched=0.3)
+    widths = [float(drawn_window(seeded(k), (64, 80), 8, EVERYWHERE, settings)[0, 0]) for k in range(300)]
+    assert 65 < sum(width == pytest.approx(8 / 80) for width in widths) < 115
+    assert sum(8 / 2 / 80 <= width <= 8 / 1.5 / 80 for width in widths) > 185
+
+
 # Sampling ------------------------------------------------------------------------------------------------------------
 
 

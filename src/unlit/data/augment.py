@@ -11,7 +11,7 @@ old one's, both from -1 to 1 between the outer edges, as torch's `affine_grid` h
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 import torch
@@ -55,7 +55,8 @@ def drawn_window(
     that the place could leave the window when it is turned.
     """
     h, w = size
-    zoom = math.exp(draw.uniform(*np.log(settings.zoom)))
+    untouched = bool(settings.untouched) and draw.random() < settings.untouched
+    zoom = 1.0 if untouched else math.exp(draw.uniform(*np.log(settings.zoom)))
     width, height = window / zoom / w, window / zoom / h
     y, x = places[int(draw.integers(len(places)))].tolist() if len(places) else (h / 2, w / 2)
     center = [(2 * place + 1) / side - 1 for place, side in ((x, w), (y, h))]
@@ -63,7 +64,16 @@ def drawn_window(
     for c, share in zip(center, (width, height), strict=True):
         room, most = max(0.0, 1 - share), share / math.sqrt(2) if settings.rotation else share
         middle.append(c + min(max(min(max(c, -room), room) - c, -most), most))
+    if untouched:
+        settings = replace(settings, rotation=0.0)
+        middle = [_on_pixels(c, side, window) for c, side in zip(middle, (w, h), strict=True)]
     return _theta(draw, size, (width, height), (middle[0], middle[1]), settings)
+
+
+def _on_pixels(middle: float, side: int, window: int) -> float:
+    """Return the middle nearest by with which a window's edges lie between pixels of a picture's side."""
+    start = round((middle + 1) * side / 2 - window / 2)
+    return (2 * start + window) / side - 1
 
 
 def _theta(

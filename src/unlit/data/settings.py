@@ -64,6 +64,9 @@ class AugmentSettings:
     """Whole pictures: up to so many pixels of the width and of the height are cut off."""
     zoom: tuple[float, float] = (1.0, 1.0)
     """Windows: the picture is enlarged by a factor from this range."""
+    untouched: float = 0.0
+    """Windows: the share that is cut out pixel by pixel, neither enlarged nor turned, perhaps mirrored. Others are
+    means of neighboring pixels, and so never as sharp as a photograph."""
     mixtures: float = 0.0
     """Sets with one light at a time: the share of frames that are mixtures of lights instead of single ones."""
     most_lights: int = 10
@@ -98,7 +101,7 @@ class AugmentSettings:
     def __post_init__(self) -> None:
         low, high = self.zoom
         _check(1 / 64 <= low <= high <= 64, f"augment.zoom must be from 1/64 to 64, low first, not {self.zoom}")
-        for name in ("mixtures", "days", "light_color", "camera", "hue", "paint", "exchange", "shade"):
+        for name in ("untouched", "mixtures", "days", "light_color", "camera", "hue", "paint", "exchange", "shade"):
             _check(0 <= getattr(self, name) <= 1, f"augment.{name} must be from 0 to 1, not {getattr(self, name)}")
         most = {"rotation": 180, "crop": 10**6, "exposure": 16, "white_balance": 16, "contrast": 3}
         for name, limit in most.items():
