@@ -10,8 +10,8 @@ Of the residual's gray part the shading gets the share λ and the reflectance th
 cannot have, the reflectance gets all here, and `colored_light.py` takes some of it back. Fine grain in the residual is
 the surface's texture, which the network has not drawn: so the correction λ ē is first smoothed along the photograph's
 edges (`SMOOTH_RIDGE`), and what smoothing takes away goes to the reflectance too. Of the light's color c only
-`COLOR_SHARE` is believed. Two bounds follow: no surface reflects more than all light, so that what is brighter than
-white is light; and black stays black in the reflectance, but where it is noise (`darkness.py`).
+`COLOR_SHARE` is believed. Bounds follow: no surface reflects more than all light, so that what is brighter than white
+is light; and none reflects next to nothing, so that what is black is in the dark (`blackest.py`, `darkness.py`).
 """
 
 from __future__ import annotations

@@ -20,7 +20,8 @@ STRIP_VALUES = 1 << 19
 
 DARK = 0.003
 """Below this share of white (10 of 255) light is mostly noise and rounding. Taken for deep shadow it would become a
-surface of all colors: so what is darker by a factor has a reflectance that is darker by it, and black is black."""
+surface of all colors: so what is darker by a factor has a reflectance that is darker by it, as far as surfaces go
+(`blackest.py`)."""
 
 SHADING_LIMIT = 30.0
 """Of logs: a prediction gone wild must not overflow the quotient that is the reflectance."""
