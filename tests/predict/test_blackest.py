@@ -26,8 +26,10 @@ def slowly_raised(reflectance: Floats) -> Floats:
     for place in np.ndindex(reflectance.shape[:2]):
         level = sum(max(0.0, float(value)) for value in out[place]) / 3
         if level < 2 * BLACKEST:
-            added = (level**8 + BLACKEST**8) ** (1 / 8) - level
-            out[place] = [value + added if value >= 0 else value for value in out[place]]
+            wanted = (level**8 + BLACKEST**8) ** (1 / 8)
+            factor = min(wanted / level, 2.0) if level > 0 else 2.0
+            rest = max(0.0, wanted - factor * level)
+            out[place] = [value if value < 0 else factor * value + rest for value in out[place]]
     return out.astype(np.float32)
 
 
@@ -62,10 +64,14 @@ def test_levels_keep_their_order_and_only_dark_ones_change() -> None:
     assert found.min() == pytest.approx(BLACKEST)
 
 
-def test_colors_of_noise_fade_and_strong_paints_stay() -> None:
+def test_colors_of_noise_fade_and_paints_keep_theirs_in_gray_light() -> None:
     noise = np.array([[[0.004, 0.0, 0.001]]], np.float32)
     found = photo(noise * np.float32(0.5)).reflectance[0, 0]
-    assert found.max() / found.min() < 1.2
+    assert found.max() / found.min() < 1.4
+    leaf = np.array([[[0.0, 0.05, 0.01]]], np.float32)  # its level is 0.02
+    dark = photo(leaf * np.float32(0.5))
+    assert dark.reflectance[0, 0] == pytest.approx(leaf[0, 0] * (1 + 1.5**8) ** 0.125, rel=1e-5)
+    np.testing.assert_allclose(dark.shading, dark.shading[0, 0, 0], rtol=1e-5)
     red = np.array([[[0.4, 0.0, 0.001]]], np.float32)
     np.testing.assert_allclose(photo(red * np.float32(0.5)).reflectance, red, rtol=1e-5)
 
@@ -80,6 +86,14 @@ def test_the_level_is_that_in_the_light_of_its_color() -> None:
 def test_which_pixels_are_dark_is_said_by_place() -> None:
     level = np.full((2, 3), 0.9, np.float32)
     level[1, 2], level[0, 1] = 0.003, 0.6  # the second lacks one color alone
-    where, added = too_dark(level, np.ones_like(level))
+    where, found = too_dark(level, np.ones_like(level))
     assert where.tolist() == [5]
-    assert added.tolist() == pytest.approx([BLACKEST - 0.001], rel=1e-5)
+    assert found.tolist() == pytest.approx([0.001])
+
+
+def test_black_channels_in_the_dark_are_noise_and_dark() -> None:
+    """Both rules for one pixel: a black channel counts as what is around it, and then the surface is too dark."""
+    image, around = np.array([[[0.0, 0.0004, 0.0008]]], np.float32), np.full((1, 1, 3), 0.0009, np.float32)
+    found = PhotoDecomposition(image, np.full((1, 1), 0.1, np.float32), WHITE, around=around)
+    assert BLACKEST < found.reflectance.mean() < 1.5 * BLACKEST
+    np.testing.assert_allclose(found.recompose(), image, rtol=1e-5, atol=1e-37)

@@ -36,7 +36,8 @@ class PhotoDecomposition:
     image: NDArray[np.float32]
     """(h, w, 3): the photograph, upright."""
     gray_shading: NDArray[np.float32]
-    """(h, w), positive: the shading without the light's color."""
+    """(h, w), positive: the shading without the light's color; where surfaces would be too dark (`predict/blackest.py`)
+    there is less of it."""
     light_color: NDArray[np.float32]
     """(3,), positive, with a geometric mean of 1: the color of the light, but for what `color_share` adds to it."""
     alpha: NDArray[np.float32] | None = None
@@ -90,20 +91,21 @@ class PhotoDecomposition:
         out = np.empty(image.shape, np.float32)
         for k in range(3):  # NumPy multiplies long rows several times as fast as many threes
             np.multiply(gray, self.light_color[k], out=out[..., k])
+        if self.raw_reflectance is not None:
+            return out
         parts, level = by_light(image, self.light_color)
         if self.color_share is not None:
             add_own_color(out, parts, level, self._share(self.color_share, rows))
-        if self.raw_reflectance is not None:
-            return out
         noise, lighter = self._noise(image, out, rows)
         counted = image.copy() if noise.size else image
         counted.reshape(-1)[noise] = lighter
-        dark, added = too_dark(level, gray)
-        blackest = raised(counted.reshape(-1, 3).take(dark, 0) / out.reshape(-1, 3).take(dark, 0), added)
+        dark, level = too_dark(level, gray)
+        lights = out.reshape(-1, 3).take(dark, 0)
+        blackest, faint = raised(counted.reshape(-1, 3).take(dark, 0) / lights, lights, level)
         if part == "shading":
-            flat, light = out.reshape(-1), image.reshape(-1, 3).take(dark, 0)
+            out.reshape(-1, 3)[dark] = np.maximum(faint, LEAST)
+            flat = out.reshape(-1)
             flat[noise] = np.maximum(flat[noise] * (image.reshape(-1)[noise] / lighter), LEAST)
-            out.reshape(-1, 3)[dark] = np.where(light == 0, LEAST, light / np.where(light == 0, 1, blackest))
             return out
         for k in range(3):
             np.divide(counted[..., k], out[..., k], out=out[..., k])
