@@ -135,14 +135,15 @@ def default() -> Config:
     unlit train default --data worlds:0:4000:384x256:128 --run RUN
 
     One H200: 30 ms a step; 4,000 scenes take five minutes by thirteen processes that render. The network of the package
-    is a mean of such a run's result and of a short training after it; docs/training.md has how, and its scores.
+    is a mean of such a run's result and of short trainings after it; docs/training.md has how, and its scores.
     """
     return Config(
         recipe="default",
         data=DataSettings(window=256, frames=2, memory_gb=100, half=True, workers=13),
         augment=AugmentSettings(
             rotation=8.0,
-            zoom=(0.7, 1.5),
+            zoom=(0.55, 1.3),
+            untouched=0.5,
             mixtures=0.65,
             days=0.7,
             light_color=0.35,
