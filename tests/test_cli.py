@@ -2,6 +2,7 @@ from __future__ import annotations
 
 import inspect
 import json
+import os
 import subprocess
 import sys
 from pathlib import Path
@@ -158,3 +159,22 @@ def test_a_lack_of_memory_is_a_failure_and_no_wrong_input(
     place = tmp_path / ("out" if words[0] == "sequence" else "out.png")
     assert run(*(word.replace("FOLDER", str(folder)) for word in words), "--out", place) == 1
     assert "unlit: failed: " in capfd.readouterr().err
+
+
+def test_a_reader_that_has_seen_enough_is_no_failure_worth_a_word() -> None:
+    """As `unlit train release --help | head -1`."""
+    reading, writing = os.pipe()
+    os.close(reading)
+    command = [sys.executable, "-c", "from unlit.cli import main; main()", "train", "release", "--help"]
+    ended = subprocess.run(command, stdout=writing, stderr=subprocess.PIPE, text=True, timeout=120, check=False)
+    os.close(writing)
+    assert (ended.returncode, ended.stderr) == (1, "")
+
+
+def test_another_broken_pipe_is_a_failure(monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> None:
+    def fail(*_: object, **__: object) -> None:
+        raise BrokenPipeError(32, "Broken pipe")
+
+    monkeypatch.setattr(cli, "train", fail)
+    assert run("train") == 1
+    assert "failed" in capsys.readouterr().err

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import atexit
 import os
+import select
 import sys
 from collections.abc import Callable
 from collections.abc import Sequence as Arguments
@@ -67,11 +68,25 @@ def main(arguments: Arguments[str] | None = None) -> None:
         print(": ".join(filter(None, ("unlit: interrupted", str(error)))), file=sys.stderr)
         sys.exit(1)
     except (OSError, MemoryError, RuntimeError) as error:  # torch's lack of memory is a RuntimeError
+        if isinstance(error, BrokenPipeError) and _has_no_reader():
+            os._exit(1)  # anything gentler would flush once more, and complain
         reason = (str(error) or type(error).__name__).splitlines()[0]
         print(f"unlit: failed: {reason}", file=sys.stderr)
         sys.exit(1)
     if is_process and arguments[:1] == ["decompose"]:
         _leave()
+
+
+def _has_no_reader() -> bool:
+    """Return whether the standard output leads nowhere any more: to `head`, say, which has seen enough."""
+    if sys.stdout is None or not hasattr(select, "poll"):  # which Windows lacks
+        return False
+    asked = select.poll()
+    try:
+        asked.register(sys.stdout.fileno(), 0)
+    except (OSError, ValueError):  # no file, or a closed one
+        return False
+    return any(event & select.POLLERR for _, event in asked.poll(0))
 
 
 def _leave() -> NoReturn:
