@@ -3,7 +3,7 @@
 Notation: I_k a channel of a pixel, R_k its reflectance, c_k the light's color and g its gray shading
 (`colored_light.py`); ρ = mean over k of I_k / c_k, over g, the level of the surface; β the least level.
 
-Charcoal, soot and black cloth reflect three or four hundredths of the light. Where a photograph is nearly black, the
+Even black things reflect some hundredths of the light. Where a photograph is nearly black, the
 quotient of two small numbers gives any level and any color. So levels are kept above β by a smooth maximum:
 
     ρ' = (ρ⁸ + β⁸)^(1/8),    R'_k = f R_k + ρ' − f ρ,    f = min(ρ' / ρ, 2),    and the shading becomes I_k / R'_k.
@@ -19,8 +19,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 BLACKEST = 0.03
-"""β. Of the surfaces of rendered scenes 4 % are darker, none is darker than 0.02; chosen on scenes for validation, with
-the power 8 (docs/trials-predict.md)."""
+"""β. Of the surfaces of 24 rendered scenes 4 % are darker, and next to none is darker than 0.02; chosen on scenes for
+validation, with the power 8 (docs/trials-predict.md)."""
 _MOST = 2.0
 """f at most, by eye. If all were gray, leaves that lack red would have light that lacks it, in patches; if none were,
 the colors of noise on a black helmet would be stronger than before."""

@@ -99,9 +99,9 @@ class PhotoDecomposition:
         noise, lighter = self._noise(image, out, rows)
         counted = image.copy() if noise.size else image
         counted.reshape(-1)[noise] = lighter
-        dark, level = too_dark(level, gray)
+        dark, levels = too_dark(level, gray)
         lights = out.reshape(-1, 3).take(dark, 0)
-        blackest, faint = raised(counted.reshape(-1, 3).take(dark, 0) / lights, lights, level)
+        blackest, faint = raised(counted.reshape(-1, 3).take(dark, 0) / lights, lights, levels)
         if part == "shading":
             out.reshape(-1, 3)[dark] = np.maximum(faint, LEAST)
             flat = out.reshape(-1)
