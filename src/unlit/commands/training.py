@@ -83,7 +83,8 @@ def _train(
         ranks = int(os.environ.get("LOCAL_WORLD_SIZE", "1"))
         if where == "cuda" and ranks > 1:  # processes that render would take the first, whoever starts them
             where = f"cuda:{os.environ['LOCAL_RANK']}"
-        dataset = open_worlds(str(data), where, min(settings.workers, usable_processors() // ranks))
+        processes = min(settings.workers, usable_processors() // ranks)
+        dataset = open_worlds(str(data), where, processes, half=settings.half)
         if not quiet and os.environ.get("RANK", "0") == "0":
             slow = "; on a CPU a minute each at 384x256:256, a second at 96x64:16" if where == "cpu" else ""
             training, others = (len(dataset.part(split).sources) for split in ("train", "validation"))

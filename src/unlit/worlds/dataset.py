@@ -118,12 +118,12 @@ class WorldSource:
         return self.shelf.read(self.number)
 
 
-def open_worlds(text: str, device: str = "cpu", processes: int = 0) -> Dataset:
+def open_worlds(text: str, device: str = "cpu", processes: int = 0, *, half: bool = False) -> Dataset:
     """Return the dataset `worlds:SEED:COUNT[:WIDTHxHEIGHT[:SAMPLES]]`, rendered on `device` when it is read.
 
     COUNT scenes for training and a fiftieth as many for validation, one at least. With two `processes` or more these
     render, as far as memory allows; whoever asks for them must be a program that can be imported (`if __name__ ==
-    "__main__"`).
+    "__main__"`). With `half` they send 16-bit floats.
     """
     parts = text.removeprefix(PREFIX).split(":")
     numbers = [p for k, p in enumerate(parts) if k != 2]
@@ -142,6 +142,6 @@ def open_worlds(text: str, device: str = "cpu", processes: int = 0) -> Dataset:
     wanted: list[tuple[Split, int]] = [("train", count), ("validation", max(1, count // VALIDATION_SHARE))]
     sources: list[WorldSource] = []
     for split, scenes in wanted:
-        shelf = Shelf(seeds_of(split, first, scenes), Rendering(split, size, samples, device), processes)
+        shelf = Shelf(seeds_of(split, first, scenes), Rendering(split, size, samples, device, half), processes)
         sources += [WorldSource(number, shelf) for number in shelf.seeds]
     return Dataset(tuple(sources), place=text)

@@ -19,6 +19,7 @@ from typing import Any
 import torch
 
 from unlit.data.dataset import Item, Split
+from unlit.data.loader import in_half
 from unlit.data.sequence import Sequence, SequenceError
 from unlit.data.truth import Truth
 from unlit.processes import signals_held
@@ -38,6 +39,8 @@ class Rendering:
     """(h, w)."""
     samples: int
     device: str
+    half: bool = False
+    """Processes send 16-bit floats: enough for whoever keeps no more, and half of the way for what they send."""
 
     def of(self, numbers: range) -> Iterator[Made]:
         """Yield the scenes of `numbers`, rendered here."""
@@ -145,12 +148,13 @@ def _render(rendering: Rendering, numbers: range, pipe: Connection) -> None:
     torch.set_num_threads(1)
     with suppress(BrokenPipeError):  # the one that reads was killed
         for number, made in zip(numbers, rendering.of(numbers), strict=True):
-            sent = str(made) if isinstance(made, SequenceError) else _arrays(made)
+            sent = str(made) if isinstance(made, SequenceError) else _arrays(made, half=rendering.half)
             pipe.send_bytes(pickle.dumps((number, sent), protocol=pickle.HIGHEST_PROTOCOL))
 
 
-def _arrays(item: Item) -> dict[str, Any]:
+def _arrays(item: Item, *, half: bool) -> dict[str, Any]:
     """Return an item as NumPy's arrays: through a pipe, since shared memory is small on many machines."""
+    item = in_half(item) if half else item
     sequence, truth = item.sequence, item.truth
     assert truth is not None
     assert truth.reflectance is not None
@@ -161,9 +165,8 @@ def _arrays(item: Item) -> dict[str, Any]:
 
 
 def _item(sent: dict[str, Any]) -> Item:
-    frames, mask, reflectance, shading = (
-        torch.from_numpy(sent[name]) for name in ("frames", "mask", "reflectance", "shading")
-    )
+    frames, reflectance, shading = (torch.from_numpy(sent[name]).float() for name in ("frames", "reflectance", "shading"))
+    mask = torch.from_numpy(sent["mask"])
     k = len(frames)
     sequence = Sequence(frames, mask.expand(k, -1, -1, -1).contiguous(), sent["name"], sent["names"])
     return Item(sequence, Truth(reflectance, shading, torch.ones(k, dtype=torch.bool)), one_light=True)
