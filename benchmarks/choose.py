@@ -3,9 +3,9 @@
     python benchmarks/choose.py --sets out/choose --weights BEFORE AFTER --shares 0 0.25 0.5 0.75 1
 
 renders the three sets into `--sets` where they are not there yet (a quarter of an hour on two CPU cores), and scores
-means of the two files' weights: `share` of the second, the rest of the first. With one file it scores that one. Scenes are any,
-in mixtures of their lights; figures are single painted things; days are six frames of one place in the open, a sun or
-none under the sky, without colors of light and without a camera, so that what varies in R is the network's doing
+means of the two files' weights: `share` of the second, the rest of the first. With one file it scores that one. Scenes
+are any, in mixtures of their lights; figures are single painted things; days are six frames of one place in the open, a
+sun or none under the sky, without colors of light and without a camera, so that what varies in R is the network's doing
 (docs/trials.md). The last column is the mean change, over all sixteen figures, of their logs against the first row.
 Nothing here is a test scene.
 """
@@ -92,7 +92,9 @@ def _day(item: Item, number: int) -> Day | None:
         return None
     # One weight for all channels: white light.
     weights = torch.from_numpy(drawn_days(seeded(number), roles, FRAMES).mean(2, keepdims=True))
-    frames, shading = (torch.einsum("mkc,kchw->mchw", weights.expand(-1, -1, 3), values) for values in (sequence.frames, truth.shading))
+    frames, shading = (
+        torch.einsum("mkc,kchw->mchw", weights.expand(-1, -1, 3), values) for values in (sequence.frames, truth.shading)
+    )
     mask = sequence.mask[:1]
     lit = exposed(frames, mask.expand(FRAMES, -1, -1, -1))
     factor = lit.sum((1, 2, 3), keepdim=True) / frames.sum((1, 2, 3), keepdim=True).clamp_min(1e-12)
@@ -112,7 +114,109 @@ def a_set(name: str, folder: Path, processes: int) -> list[Any]:
     return list(torch.load(path, weights_only=False))
 
 
-if __name__ == "__main__":
-    import sys
+def mean_scores(found: list[dict[str, float]]) -> dict[str, float]:
+    """Return the means of `_NAMES`."""
+    return {name: float(np.mean([each[name] for each in found])) for name in _NAMES}
+
+
+def scored(predictor: Predictor, image: np.ndarray[Any, Any], truth: WorldTruth, seed: int) -> dict[str, float]:
+    """Return the scores of one picture."""
+    d = predictor.decompose(np.ascontiguousarray(image), encoding="linear")
+    gray = truth.shading.mean(-1)
+    return mit_scores(d.reflectance, d.shading, truth.reflectance, gray, truth.mask) | true_whdr_scores(
+        d.reflectance, truth, seed
+    )
+
+
+def scores_of_items(predictor: Predictor, items: list[Item]) -> dict[str, float]:
+    """Return the means over scenes or figures."""
+    made = [world_picture(item) for item in items]
+    return mean_scores([scored(predictor, picture.image, truth, k) for k, (picture, truth) in enumerate(made)])
+
+
+def scores_of_days(predictor: Predictor, days: list[Day]) -> dict[str, float]:
+    """Return the means over the frames of all days; how much R varies over time, and over the picture."""
+    found, steady = [], []
+    for number, day in enumerate(days):
+        frames, shading = (t.permute(0, 2, 3, 1).numpy() for t in (day.frames, day.shading))
+        reflectance, mask = day.reflectance.permute(1, 2, 0).numpy(), day.mask[0].numpy()
+        said = [predictor.decompose(np.ascontiguousarray(frame), encoding="linear") for frame in frames]
+        for k, d in enumerate(said):
+            seen = mask & (frames[k] < 1).all(-1) & (shading[k] > 0).any(-1)
+            if not seen.any():
+                continue
+            level = float(np.quantile(shading[k].max(-1)[seen], 0.99))
+            truth = WorldTruth(reflectance, shading[k] / level, shading, seen)
+            scores = mit_scores(d.reflectance, d.shading, reflectance, truth.shading.mean(-1), seen)
+            found.append(scores | true_whdr_scores(d.reflectance, truth, 100 * number + k))
+        masks = np.broadcast_to(mask, (len(frames), *mask.shape))
+        steady.append(consistency_and_contrast(np.stack([d.reflectance for d in said]), frames, masks))
+    spread, contrast = np.mean(steady, 0).tolist()
+    return mean_scores(found) | {"spread": spread, "contrast": contrast}
+
+
+def all_scores(weights: Path, sets: dict[str, list[Any]]) -> dict[str, dict[str, float]]:
+    """Return the scores of one file of weights on each set."""
+    predictor = Predictor(weights, precision="float32")
+    return {
+        name: scores_of_days(predictor, items) if name == "days" else scores_of_items(predictor, items)
+        for name, items in sets.items()
+    }
+
+
+def sixteen(scores: dict[str, dict[str, float]]) -> list[float]:
+    """Return the logs of what the mean change is taken over: five scores of each set, and spread over contrast."""
+    values = [scores[name][key] for name in SETS for key in _NAMES]
+    return [math.log(v) for v in (*values, scores["days"]["spread"] / scores["days"]["contrast"])]
+
+
+def mixed(first: Path, second: Path, share: float, out: Path) -> Path:
+    """Write the mean of two files' weights, `share` of the second, and return where."""
+    (a, metadata), (b, _) = load_weights(first), load_weights(second)
+    both = {
+        name: torch.lerp(a[name].float(), b[name].float(), share).to(a[name].dtype)
+        if a[name].is_floating_point()
+        else a[name]
+        for name in a
+    }
+    save_weights(out, both, metadata)
+    return out
+
+
+def row(label: str, scores: dict[str, dict[str, float]], change: float) -> str:
+    """Return a line of the table."""
+    parts = [label.ljust(9)]
     for name in SETS:
-        print(name, len(a_set(name, Path(sys.argv[1]), 2)))
+        r, s, lr, ls, whdr = (scores[name][key] for key in _NAMES)
+        parts.append(f"{r:.4f} / {s:.4f}, {lr:.4f} / {ls:.4f}, {100 * whdr:.1f}")
+    spread, contrast = scores["days"]["spread"], scores["days"]["contrast"]
+    return " | ".join([*parts, f"{spread:.3f} at {contrast:.3f} ({spread / contrast:.3f})", f"{100 * change:+.1f} %"])
+
+
+def main() -> None:
+    """Print the table."""
+    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0] if __doc__ else None)
+    parser.add_argument("--sets", type=Path, default=Path("out/choose"), help="folder for the rendered sets")
+    parser.add_argument("--weights", type=Path, nargs="+", default=[DEFAULT_WEIGHTS], help="one file, or two")
+    parser.add_argument("--shares", type=float, nargs="+", default=[0.0, 0.25, 0.5, 0.75, 1.0])
+    parser.add_argument("--processes", type=int, default=2)
+    given = parser.parse_args()
+    sets = {name: a_set(name, given.sets, given.processes) for name in SETS}
+    print(
+        "MSE R / S, LMSE R / S, WHDR in per cent, of scenes | figures | days | spread at contrast | change", flush=True
+    )
+    before: list[float] = []
+    shares = given.shares if len(given.weights) == 2 else [0.0]
+    for share in shares:
+        with TemporaryDirectory() as folder:
+            weights = given.weights[0]
+            if len(given.weights) == 2:
+                weights = mixed(*given.weights, share, Path(folder) / "mixed.safetensors")
+            scores = all_scores(weights, sets)
+        now = sixteen(scores)
+        before = before or now
+        print(row(f"{share:g}", scores, float(np.mean(np.subtract(now, before)))), flush=True)
+
+
+if __name__ == "__main__":
+    main()
