@@ -198,6 +198,21 @@ def test_scenes_that_are_rendered_first_are_announced(tmp_path: Path, capfd: pyt
     assert capfd.readouterr().err.startswith("rendering 3 scenes before the first step; on a CPU")  # one for validation
 
 
+@pytest.fixture
+def asked(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> list[tuple[str, int, bool]]:
+    """The device, processes and `half` with which worlds are opened, on eight processors; nothing is trained."""
+    found: list[tuple[str, int, bool]] = []
+
+    def opened(text: str, device: str, count: int, *, half: bool) -> Dataset:
+        found.append((device, count, half))
+        return open_worlds(text, device)
+
+    monkeypatch.setattr("unlit.processes.usable_processors", lambda: 8)
+    monkeypatch.setattr("unlit.worlds.dataset.open_worlds", opened)
+    monkeypatch.setattr("unlit.train.loop.fit", lambda *_, **__: Result(1, 1, tmp_path, 0, 0))
+    return found
+
+
 @pytest.mark.parametrize(
     ("environment", "options", "processes", "said"),
     [
@@ -212,25 +227,25 @@ def test_as_many_processes_render_as_are_asked_for_and_there_are_processors(
     tmp_path: Path,
     monkeypatch: pytest.MonkeyPatch,
     capfd: pytest.CaptureFixture[str],
+    asked: list[tuple[str, int, bool]],
     environment: dict[str, str],
     options: tuple[object, ...],
     processes: int,
     said: str,
 ) -> None:
-    asked: list[tuple[str, int]] = []
-
-    def opened(text: str, device: str, count: int) -> Dataset:
-        asked.append((device, count))
-        return open_worlds(text, device)
-
     for name, value in environment.items():
         monkeypatch.setenv(name, value)
-    monkeypatch.setattr("unlit.processes.usable_processors", lambda: 8)
-    monkeypatch.setattr("unlit.worlds.dataset.open_worlds", opened)
-    monkeypatch.setattr("unlit.train.loop.fit", lambda *_, **__: Result(1, 1, tmp_path, 0, 0))
     assert trained(Path("worlds:0:50:32x32:2"), tmp_path / "run", "--train.steps", "1", *options) == 0
-    assert asked == [("cpu", processes)]
+    assert asked == [("cpu", processes, False)]
     assert said in capfd.readouterr().err
+
+
+@pytest.mark.parametrize(("option", "half"), [("--data.half", True), ("--data.no-half", False)])
+def test_scenes_are_sent_as_16_bit_floats_where_they_are_kept_so(
+    tmp_path: Path, asked: list[tuple[str, int, bool]], option: str, half: bool
+) -> None:
+    assert trained(Path("worlds:0:50:32x32:2"), tmp_path / "run", "--data.workers", 5, option) == 0
+    assert asked == [("cpu", 5, half)]
 
 
 def test_the_network_of_the_package_learns_more_from_anybody_s_frames(data: Path, tmp_path: Path) -> None:

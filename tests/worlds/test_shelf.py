@@ -10,25 +10,28 @@ import signal
 import subprocess
 import sys
 import time
+from dataclasses import replace
 from pathlib import Path
 from typing import get_args
 
+import numpy as np
 import pytest
 import torch
 
 from unlit.data.dataset import Item, Split
+from unlit.data.loader import in_half
 from unlit.data.sequence import SequenceError
 from unlit.worlds import dataset
-from unlit.worlds.dataset import fitting_processes, open_worlds
+from unlit.worlds.dataset import WorldSource, fitting_processes, open_worlds
 from unlit.worlds.scene import scene
-from unlit.worlds.shelf import Rendering, Shelf, _Worker
+from unlit.worlds.shelf import Rendering, Shelf, _arrays, _item, _Worker
 
 SEEDS = range(230, 246)
 """Sixteen: fewer are not shared out. Of 237 next to nothing can be seen."""
 
 
-def shelf(processes: int) -> Shelf:
-    return Shelf(SEEDS, Rendering("train", (24, 32), 2, "cpu"), processes)
+def shelf(processes: int, *, half: bool = False) -> Shelf:
+    return Shelf(SEEDS, Rendering("train", (24, 32), 2, "cpu", half), processes)
 
 
 def read(source: Shelf, number: int) -> Item | str:
@@ -63,6 +66,62 @@ def test_several_processes_render_what_one_does_in_its_order() -> None:
         if number == SEEDS[0]:  # one of them may be done with all of its own already
             assert len({worker._process.pid for worker in _workers(together)} - {os.getpid()}) == 2
     assert isinstance(read(alone, 237), str), "the range has a scene that is left out"
+
+
+def test_scenes_sent_as_16_bit_floats_are_those_that_were_not_once_both_are_kept_so() -> None:
+    alone, together = shelf(0), shelf(2, half=True)
+    for number in SEEDS[:4]:
+        made, arrived = alone.read(number), together.read(number)
+        assert equal(in_half(arrived), in_half(made)), number
+        assert not equal(arrived, made), f"{number} was not sent so"
+
+
+def test_16_bit_floats_are_what_is_sent_and_only_if_they_are_asked_for() -> None:
+    item = shelf(0).read(SEEDS[0])
+    for half, wanted in ((False, np.float32), (True, np.float16)):
+        sent = _arrays(item, half=half)
+        assert {sent[name].dtype for name in ("frames", "reflectance", "shading")} == {np.dtype(wanted)}
+
+
+def test_without_half_scenes_arrive_exactly_as_rendered() -> None:
+    item = shelf(0).read(SEEDS[0])
+    assert equal(_item(_arrays(item, half=False)), item)
+
+
+@pytest.mark.parametrize("half", [False, True])
+def test_what_arrives_is_of_32_bits_and_its_mask_is_bool_however_it_was_sent(half: bool) -> None:
+    arrived = _item(_arrays(shelf(0).read(SEEDS[0]), half=half))
+    truth = arrived.truth
+    assert truth is not None
+    assert truth.reflectance is not None
+    assert truth.shading is not None
+    pictures = (arrived.sequence.frames, truth.reflectance, truth.shading)
+    assert [picture.dtype for picture in pictures] == [torch.float32] * 3
+    assert arrived.sequence.mask.dtype == torch.bool
+
+
+def test_light_beyond_the_largest_16_bit_float_arrives_as_that() -> None:
+    item = shelf(0).read(SEEDS[0])
+    assert item.truth is not None
+    assert item.truth.shading is not None
+    bright = replace(
+        item,
+        sequence=replace(item.sequence, frames=1e7 * item.sequence.frames),
+        truth=replace(item.truth, shading=1e7 * item.truth.shading),
+    )
+    arrived = _item(_arrays(bright, half=True))
+    assert arrived.truth is not None
+    assert arrived.truth.shading is not None
+    assert float(arrived.sequence.frames.amax()) == float(arrived.truth.shading.amax()) == 65504
+
+
+def test_worlds_of_a_dataset_are_sent_as_it_was_told() -> None:
+    for half in (False, True):
+        sources = open_worlds("worlds:230:2:32x24:2", half=half).sources
+        assert {source.split for source in sources} == {"train", "validation"}
+        for source in sources:
+            assert isinstance(source, WorldSource)
+            assert source.shelf.rendering.half is half
 
 
 def test_whoever_asks_out_of_order_gets_the_right_scene() -> None:

@@ -1,7 +1,8 @@
 """Scenes rendered in their order, by this process or by several others, ahead of whoever reads them in that order.
 
 Most of a scene's time is the host's: shapes are packed, textures are launched piece by piece. So even one GPU renders
-several times as many scenes if several processes ask it to. Which process renders a scene does not change it.
+several times as many scenes if several processes ask it to. Which process renders a scene does not change it, but for
+the digits that `Rendering.half` leaves out on the way.
 """
 
 from __future__ import annotations
@@ -165,7 +166,9 @@ def _arrays(item: Item, *, half: bool) -> dict[str, Any]:
 
 
 def _item(sent: dict[str, Any]) -> Item:
-    frames, reflectance, shading = (torch.from_numpy(sent[name]).float() for name in ("frames", "reflectance", "shading"))
+    frames, reflectance, shading = (
+        torch.from_numpy(sent[name]).float() for name in ("frames", "reflectance", "shading")
+    )
     mask = torch.from_numpy(sent["mask"])
     k = len(frames)
     sequence = Sequence(frames, mask.expand(k, -1, -1, -1).contiguous(), sent["name"], sent["names"])
