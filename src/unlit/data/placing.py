@@ -5,7 +5,7 @@ its operations, hardly by their size. So everything of a sequence that is a pict
 (frames, masks, truth), and sequences whose tensors have one shape go through each operation as one.
 
 A sampled pixel is a mean of several. So that it stays reflectance times shading, the light R · S that leaves the
-surface is what is sampled; divided by the sampled reflectance it is the shading.
+surface is what is mixed and sampled; divided by the sampled reflectance it is the shading.
 """
 
 from __future__ import annotations
@@ -63,64 +63,75 @@ def _size(frames: Tensor) -> tuple[int, int]:
 
 def _together(items: list[Item], visits: list[Visit], size: tuple[int, int] | None, device: torch.device) -> list[View]:
     """Return what visits of one kind see."""
-    k = len(items[0].sequence.frames)
     is_sampled = visits[0].theta is not None
-    pictures = _packed(items, device, leaving=is_sampled)
+    given = _given(items, device)
+    # Before they are sampled: there are more lights than frames.
+    lit = _lit(given, visits)
+    m = lit.frames.shape[1]
+    light, surface = lit.light, given.surface
+    if is_sampled and surface.shape[1] and light.shape[1]:
+        light = light * surface[:, None, :3]
+    parts = [lit.frames, lit.mask.to(light.dtype), light, lit.known.to(light.dtype), surface]
     if is_sampled:
-        pictures = _warped(pictures, visits, size or _size(pictures))
-    first = items[0].truth
-    has_reflectance = first is not None and first.reflectance is not None
-    has_shading = first is not None and first.shading is not None
-    counts = [3 * k, k, 4 * has_reflectance, 4 * k * has_shading]
-    frames, mask, surface, light = pictures.split(counts, 1)
-    frames, light = frames.unflatten(1, (k, 3)), light.unflatten(1, (-1, 4))
+        flat = [part.flatten(1, -3) for part in parts]
+        seen = _warped(torch.cat(flat, 1), visits, size or _size(surface))
+        split = seen.split([part.shape[1] for part in flat], 1)
+        parts = [values.reshape(*part.shape[:-2], *_size(seen)) for values, part in zip(split, parts, strict=True)]
+    frames, mask, light, known, surface = parts
     # Of a mask rounding is forgiven, no more: a masked pixel among 10^5 would count.
-    valid = mask.unflatten(1, (k, 1)) > 1 - 1e-5
-    reflectance = _known(surface) if has_reflectance else None
-    shading_valid = None
-    if has_shading:
-        shading_valid = _stacked([item.truth.shading_valid for item in items if item.truth is not None], device)
-    frames, valid, light, shading_valid = _lit(frames, valid, light, shading_valid, visits)
-    shading = None
-    if has_shading:
-        shading = _known(light)
-        if is_sampled and reflectance is not None:
-            base = reflectance[:, None]
-            shading = torch.where(base > 0, shading / base.clamp_min(torch.finfo(base.dtype).tiny), 0)
+    valid = (mask > 1 - 1e-5).expand(-1, m, -1, -1, -1)
+    reflectance = surface[:, :3] * (surface[:, 3:] > WHOLLY_KNOWN) if surface.shape[1] else None
+    shading = light * (known > WHOLLY_KNOWN) if light.shape[1] else None
+    if is_sampled and reflectance is not None and shading is not None:
+        base = reflectance[:, None]
+        shading = torch.where(base > 0, shading / base.clamp_min(torch.finfo(base.dtype).tiny), 0)
     views = []
     for i, (item, visit) in enumerate(zip(items, visits, strict=True)):
         truth = None
         if item.truth is not None:
-            part = None if shading is None or shading_valid is None else (shading[i], shading_valid[i])
+            part = None if shading is None or lit.shading_valid is None else (shading[i], lit.shading_valid[i])
             surface_seen = None if reflectance is None else reflectance[i]
             truth = _truth(item.truth, visit, size or _size(item.sequence.frames), surface_seen, part, device)
         views.append(View(frames[i], valid[i], truth))
     return views
 
 
-def _packed(items: list[Item], device: torch.device, *, leaving: bool) -> Tensor:
-    """Return frames, masks, reflectance and shadings as channels (b, c, h, w), each truth with where it is known.
+@dataclass(frozen=True)
+class _Pictures:
+    """What there is of b sequences; of what is not known k is 0, or the surface has no channels."""
 
-    With `leaving`, shadings are multiplied by the reflectance, where there is one.
-    """
+    frames: Tensor
+    """(b, k, 3, h, w)."""
+    mask: Tensor
+    """(b, k, 1, h, w), or one for all frames."""
+    light: Tensor
+    """(b, k, 3, h, w): shadings."""
+    known: Tensor
+    """(b, k, 1, h, w) bool: where they are known."""
+    shading_valid: Tensor | None
+    """(b, k) bool: which frames have one."""
+    surface: Tensor
+    """(b, 4, h, w): reflectance, and one where it is known."""
+
+
+def _given(items: list[Item], device: torch.device) -> _Pictures:
+    """Return all of some sequences."""
     frames = _stacked([item.sequence.frames for item in items], device)
     mask = _stacked([item.sequence.mask for item in items], device)
-    parts = [frames.flatten(1, 2), mask.flatten(1, 2).to(frames.dtype)]
     truths = [item.truth for item in items if item.truth is not None]
-    surface = None
+    surface, light = (frames.new_zeros(len(items), *shape, *_size(frames)) for shape in ((0,), (0, 3)))
+    known, shading_valid = light[:, :, :1].bool(), None
     if truths and truths[0].reflectance is not None:
-        surface = _stacked([t.reflectance for t in truths], device)
-        parts.append(torch.cat([surface, _is_known(surface)], -3))
+        reflectance = _stacked([t.reflectance for t in truths], device)
+        surface = torch.cat([reflectance, _is_known(reflectance).to(reflectance.dtype)], 1)
     if truths and truths[0].shading is not None:
         light = _stacked([t.shading for t in truths], device)
+        shading_valid = _stacked([t.shading_valid for t in truths], device)
         known = _is_known(light)
-        if surface is not None:
+        if surface.shape[1]:
             # A surface that sends nothing is in the dark: no light there is known, and no gap in the truth.
-            dark = (frames == 0).all(-3, keepdim=True) & (surface > 0).any(-3, keepdim=True)[:, None]
-            known = known.maximum(dark.to(known.dtype))
-            light = light * surface[:, None] if leaving else light
-        parts.append(torch.cat([light, known], -3).flatten(1, 2))
-    return torch.cat(parts, 1)
+            known = known | (~frames.any(-3, keepdim=True) & (surface[:, None, 3:] > 0))
+    return _Pictures(frames, mask, light, known, shading_valid, surface)
 
 
 def _stacked(tensors: list[Tensor | None] | list[Tensor], device: torch.device) -> Tensor:
@@ -129,8 +140,8 @@ def _stacked(tensors: list[Tensor | None] | list[Tensor], device: torch.device) 
 
 
 def _is_known(pictures: Tensor) -> Tensor:
-    """Return a channel (..., 1, h, w) that is one where pictures (..., 3, h, w) are not black, so known."""
-    return (pictures > 0).any(-3, keepdim=True).to(pictures.dtype)
+    """Return where pictures (..., 3, h, w) are not black, so known: (..., 1, h, w)."""
+    return pictures.amax(-3, keepdim=True) > 0
 
 
 def _warped(pictures: Tensor, visits: list[Visit], size: tuple[int, int]) -> Tensor:
@@ -142,46 +153,37 @@ def _warped(pictures: Tensor, visits: list[Visit], size: tuple[int, int]) -> Ten
     return grid_sample(pictures, grid, align_corners=False, padding_mode="zeros")
 
 
-def _known(values: Tensor) -> Tensor:
-    """Return pictures (..., 3, h, w) of (..., 4, h, w), black where the last channel says that part is not known."""
-    return values[..., :3, :, :] * (values[..., 3:, :, :] > WHOLLY_KNOWN)
-
-
-def _lit(
-    frames: Tensor, mask: Tensor, light: Tensor, shading_valid: Tensor | None, visits: list[Visit]
-) -> tuple[Tensor, Tensor, Tensor, Tensor | None]:
-    """Return m of k frames (b, k, 3, h, w), masks, lights and which frames have one: chosen, or mixtures.
-
-    Lights are (b, k, 4, h, w), the last channel tells where they are known; without truth k is 0.
-    """
+def _lit(given: _Pictures, visits: list[Visit]) -> _Pictures:
+    """Return m frames of the k: chosen, or mixtures."""
+    valid = given.shading_valid
     if visits[0].weights is not None:
-        m = len(visits[0].weights)
-        weights = torch.from_numpy(np.stack([cast(np.ndarray, v.weights) for v in visits])).to(frames.device)
-        mask = mask.all(1, keepdim=True).expand(-1, m, -1, -1, -1)
-        if shading_valid is not None:
+        weights = torch.from_numpy(np.stack([cast(np.ndarray, v.weights) for v in visits])).to(given.frames.device)
+        mask, light, known = given.mask.all(1, keepdim=True), given.light, given.known
+        if valid is not None:
             # A mixture's shading is known, in a frame and at a pixel, if that of every light in it is.
             shines = (weights > 0).any(-1)
-            shading_valid = ~(shines & ~shading_valid[:, None]).any(-1)
-            unknown = (light[:, :, 3] <= WHOLLY_KNOWN).to(light.dtype).flatten(2)
-            known = (shines.to(light.dtype) @ unknown).reshape(len(light), m, 1, *light.shape[-2:]) == 0
-            light = torch.cat([_mixed(weights, light[:, :, :3]), known.to(light.dtype)], 2)
-        return _mixed(weights, frames), mask, light, shading_valid
+            valid = ~(shines & ~valid[:, None]).any(-1)
+            unknown = _mixed(shines[..., None].to(light.dtype), (~known).to(light.dtype))
+            light, known = _mixed(weights, light), unknown == 0
+        return _Pictures(_mixed(weights, given.frames), mask, light, known, valid, given.surface)
     if visits[0].chosen is not None:
-        chosen = torch.from_numpy(np.stack([cast(np.ndarray, v.chosen) for v in visits])).to(frames.device)
-        rows = torch.arange(len(visits), device=frames.device)[:, None]
-        frames, mask = frames[rows, chosen], mask[rows, chosen]
-        if shading_valid is not None:
-            light, shading_valid = light[rows, chosen], shading_valid[rows, chosen]
-    return frames, mask, light, shading_valid
+        chosen = torch.from_numpy(np.stack([cast(np.ndarray, v.chosen) for v in visits])).to(given.frames.device)
+        rows = torch.arange(len(visits), device=given.frames.device)[:, None]
+        frames, mask, light, known = given.frames[rows, chosen], given.mask[rows, chosen], given.light, given.known
+        if valid is not None:
+            light, known, valid = light[rows, chosen], known[rows, chosen], valid[rows, chosen]
+        return _Pictures(frames, mask, light, known, valid, given.surface)
+    return given
 
 
 def _mixed(weights: Tensor, lights: Tensor) -> Tensor:
-    """Return sums (b, m, 3, h, w) of lights (b, k, 3, h, w), weights (b, m, k, 3), or (b, m, k, 1) for white ones."""
-    h, w = lights.shape[-2:]
+    """Return sums (b, m, c, h, w) of lights (b, k, c, h, w), weights (b, m, k, c), or (b, m, k, 1) for white ones."""
+    shape = (*weights.shape[:2], *lights.shape[2:])
     if weights.shape[-1] == 1:
-        return (weights[..., 0] @ lights.flatten(2)).reshape(*weights.shape[:2], 3, h, w)
-    mixed = weights.permute(0, 3, 1, 2) @ lights.transpose(1, 2).flatten(3)
-    return mixed.transpose(1, 2).reshape(*weights.shape[:2], 3, h, w)
+        return (weights[..., 0] @ lights.flatten(2)).reshape(shape)
+    # Channel by channel: to bring them together first would copy all lights.
+    sums = [weights[..., c] @ lights[:, :, c].flatten(2) for c in range(lights.shape[2])]
+    return torch.stack(sums, 2).reshape(shape)
 
 
 def _truth(
