@@ -211,7 +211,7 @@ def main() -> None:
         with TemporaryDirectory() as folder:
             weights = given.weights[0]
             if len(given.weights) == 2:
-                weights = mixed(*given.weights, share, Path(folder) / "mixed.safetensors")
+                weights = mixed(given.weights[0], given.weights[1], share, Path(folder) / "mixed.safetensors")
             scores = all_scores(weights, sets)
         now = sixteen(scores)
         before = before or now
