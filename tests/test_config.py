@@ -241,7 +241,18 @@ BAD: list[Case] = [
     *[(AugmentSettings, "zoom", value) for value in ((0.0, 1.0), (2.0, 1.0), (1.0, math.inf), (math.nan, 1.0))],
     *[
         (AugmentSettings, n, v)
-        for n in ("untouched", "mixtures", "days", "light_color", "camera", "hue", "paint", "exchange", "shade")
+        for n in (
+            "untouched",
+            "mixtures",
+            "days",
+            "light_color",
+            "camera",
+            "metered",
+            "hue",
+            "paint",
+            "exchange",
+            "shade",
+        )
         for v in (-0.1, 1.1, math.nan)
     ],
     *[(AugmentSettings, n, v) for n in ("rotation", "exposure", "white_balance", "contrast") for v in NOT_NEGATIVE],

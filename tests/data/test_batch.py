@@ -324,6 +324,47 @@ def test_lamps_are_brought_to_one_exposure_and_the_frames_of_a_day_keep_theirs()
     assert torch.equal(result.frames[1], day.sequence.frames)
 
 
+def under_a_sky(rows: int) -> Item:
+    """Lamps on a surface, under a sky of so many rows that is eight times as bright."""
+    one = item(one_light=True)
+    assert one.truth is not None
+    assert one.truth.reflectance is not None
+    assert one.truth.shading is not None
+    reflectance, shading = one.truth.reflectance.clone(), one.truth.shading.clone()
+    reflectance[:, :rows] = 1.05
+    shading[:, :, :rows] = 8 * float(one.sequence.frames.mean()) / 1.05
+    sequence = replace(one.sequence, frames=reflectance * shading, mask=torch.ones(4, 1, H, W, dtype=torch.bool))
+    return replace(one, sequence=sequence, truth=replace(one.truth, reflectance=reflectance, shading=shading))
+
+
+@pytest.mark.parametrize(("metered", "of_surfaces"), [(0.0, False), (1.0, True)])
+def test_the_exposure_is_that_of_all_or_of_surfaces_alone(metered: float, of_surfaces: bool) -> None:
+    rows = H // 3
+    result = batch([under_a_sky(rows)], changing(metered=metered))
+    (truth,) = result.truths
+    assert truth is not None
+    assert truth.reflectance is not None
+    assert truth.shading is not None
+    light = truth.reflectance * truth.shading  # the picture may be clipped
+    for frame in light:
+        assert frame[:, rows if of_surfaces else 0 :].mean().item() == pytest.approx(MIXTURE_MEAN, rel=1e-3)
+    clipped = (result.frames[:, :, :, :rows] == 1).all()
+    assert bool(clipped) is of_surfaces, "the sky is"
+    assert bool(result.mask[:, :, :, :rows].all()), "and counts all the same"
+
+
+@pytest.mark.parametrize("rows", [H, H - 1])
+def test_a_sky_with_next_to_nothing_below_it_is_exposed_for_itself(rows: int) -> None:
+    one = under_a_sky(rows)
+    assert torch.equal(batch([one], changing(metered=1.0)).frames, batch([one]).frames)
+
+
+def test_some_sequences_are_metered_by_their_surfaces_and_some_are_not() -> None:
+    result = batch([under_a_sky(H // 3)] * 12, changing(metered=0.5))
+    clipped = (result.frames[:, :, :, : H // 3] == 1).flatten(1).all(1)
+    assert 2 <= int(clipped.sum()) <= 10
+
+
 def test_stops_after_the_exposure_of_lamps_still_count() -> None:
     result = batch([item(0, one_light=True)], changing(exposure=1.0))
     means = torch.stack([f[:, m[0]].mean() for f, m in zip(result.frames[0], result.mask[0], strict=True)])

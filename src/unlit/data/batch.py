@@ -24,6 +24,9 @@ from unlit.data.visit import Look, drawn_visit
 UNCHANGED = AugmentSettings(flip=False, rotation=0.0, crop=0)
 """No augmentation."""
 
+LEAST_METERED = 0.1
+"""Surfaces are metered alone where they are more than this share of what is seen."""
+
 
 @dataclass(frozen=True)
 class Batch:
@@ -82,7 +85,7 @@ def batch_of(
     # Lamps have no common exposure; frames of a day have, and it stays.
     lamps = torch.tensor([item.one_light for item in items], device=device).reshape(-1, 1, 1, 1, 1)
     if any(item.one_light for item in items):
-        lit = torch.where(lamps, exposed(frames, mask), frames)
+        lit = torch.where(lamps, exposed(frames, _metered(mask, shining, looks)), frames)
         truths = _exposed_truths(truths, frames, lit)
         frames = lit
     frames = frames if lights is None else frames * lights
@@ -105,6 +108,19 @@ def _shining(truths: list[Truth | None], mask: Tensor) -> Tensor:
     # In one stack: a step has dozens of sequences, and each operation is a launch.
     known = torch.stack([part.expand(3, -1, -1) for part in parts])
     return (known >= LUMINOUS).all(1, keepdim=True)[:, None]
+
+
+def _metered(mask: Tensor, shining: Tensor, looks: list[Look]) -> Tensor:
+    """Return the pixels (b, m, 1, h, w) whose mean light is the exposure: those of surfaces alone where looks say so.
+
+    Few of them beside a sky would make it as bright as anything.
+    """
+    if not any(look.metered for look in looks):
+        return mask
+    wanted = torch.tensor([look.metered for look in looks], device=mask.device).reshape(-1, 1, 1, 1, 1)
+    surfaces = mask & ~shining
+    share = surfaces.sum((2, 3, 4), keepdim=True) / mask.sum((2, 3, 4), keepdim=True)
+    return torch.where(wanted & (share > LEAST_METERED), surfaces, mask)
 
 
 def _exposed_truths(truths: tuple[Truth | None, ...], before: Tensor, after: Tensor) -> tuple[Truth | None, ...]:

@@ -81,6 +81,9 @@ class AugmentSettings:
     JPEG, vignetting."""
     exposure: float = 0.0
     """Stops: each frame is made brighter or darker by up to this much, before clipping."""
+    metered: float = 0.0
+    """Sets with one light at a time: the share of sequences whose exposure is that of surfaces alone, as a camera's
+    that meters what it is pointed at; a sky is then often clipped. Others' is that of all that is seen."""
     white_balance: float = 0.0
     """Stops: each channel of a sequence is made stronger or weaker by up to this much."""
     permute_channels: bool = False
@@ -101,7 +104,19 @@ class AugmentSettings:
     def __post_init__(self) -> None:
         low, high = self.zoom
         _check(1 / 64 <= low <= high <= 64, f"augment.zoom must be from 1/64 to 64, low first, not {self.zoom}")
-        for name in ("untouched", "mixtures", "days", "light_color", "camera", "hue", "paint", "exchange", "shade"):
+        shares = (
+            "untouched",
+            "mixtures",
+            "days",
+            "light_color",
+            "camera",
+            "metered",
+            "hue",
+            "paint",
+            "exchange",
+            "shade",
+        )
+        for name in shares:
             _check(0 <= getattr(self, name) <= 1, f"augment.{name} must be from 0 to 1, not {getattr(self, name)}")
         most = {"rotation": 180, "crop": 10**6, "exposure": 16, "white_balance": 16, "contrast": 3}
         for name, limit in most.items():

@@ -45,6 +45,8 @@ class Look:
     stops: Floats
     """(m,)."""
     camera: CameraLook | None = None
+    metered: bool = False
+    """Whether exposure is that of surfaces alone."""
 
 
 @dataclass(frozen=True)
@@ -94,4 +96,5 @@ def _drawn_look(draw: Generator, m: int, settings: AugmentSettings) -> Look:
         drawn_shade(draw, m) if draw.random() < settings.shade else None,
         drawn_stops(draw, m, settings.exposure),
         drawn_look(draw) if settings.camera and draw.random() < settings.camera else None,
+        bool(settings.metered) and draw.random() < settings.metered,
     )
