@@ -91,6 +91,9 @@ class TrainSettings:
     weight_decay: float = 0.0
     clip: float = 1.0
     """Longer gradients are cut to this length; 0: never."""
+    fixed_statistics: bool = False
+    """Normalise by the statistics that the weights came with, not by each batch's own: for small steps from weights
+    that are good already (`--start`), on batches of few windows."""
     average: float = 0.0
     """Decay of the moving average of weights, such as 0.999; 0: none."""
     precision: Literal["auto", "float32", "bfloat16"] = "auto"
@@ -185,7 +188,7 @@ class Config:
         _check(
             not varied, f"model.network quadratic sees pictures as they are; leave augment.{''.join(varied[:1])} out"
         )
-        for name in ("sequences", "passes", "average", "compile"):
+        for name in ("sequences", "passes", "fixed_statistics", "average", "compile"):
             is_plain = getattr(self.train, name) == getattr(TrainSettings(), name)
             _check(is_plain, f"train.{name} is for networks; model.network quadratic sees all sequences in each step")
 

@@ -10,7 +10,7 @@ import pytest
 import torch
 from torch import nn
 
-from unlit.config import Config
+from unlit.config import Config, ModelSettings
 from unlit.recipes import smoke
 from unlit.train.learner import Learner
 
@@ -19,6 +19,11 @@ CPU = torch.device("cpu")
 
 def config(clip: float) -> Config:
     return replace(smoke(), train=replace(smoke().train, clip=clip, average=0.0))
+
+
+def small_compact(*, fixed: bool) -> Config:
+    train = replace(smoke().train, average=0.0, fixed_statistics=fixed)
+    return replace(smoke(), model=ModelSettings(network="compact", width=0.25, attention=True), train=train)
 
 
 def given_gradients(learner: Learner, size: float, seed: int) -> None:
@@ -95,3 +100,30 @@ def test_attention_is_compiled_for_each_size(
     learner = Learner(replace(plain, model=model, train=replace(plain.train, compile=True)), CPU)
     assert learner.compiled() is learner.network
     assert asked == [{"dynamic": dynamic}] * 2
+
+
+@pytest.mark.parametrize("fixed", [False, True])
+def test_statistics_stay_where_they_are_to_and_all_else_learns(fixed: bool) -> None:
+    learner = Learner(small_compact(fixed=fixed), CPU)
+    before = {name: value.clone() for name, value in learner.network.state_dict().items()}
+    frames = torch.rand(1, 2, 3, 64, 64, generator=torch.Generator().manual_seed(0))
+    for step in range(2):
+        with learner.evaluating():
+            learner.network(torch.rand(1, 3, 64, 64))  # what is only looked at changes neither
+        found = learner.decomposed(learner.network, frames)
+        (found.log_reflectance.square().mean() + found.log_shading.square().mean()).backward()
+        learner.update(step)
+    after = learner.network.state_dict()
+    statistics = [name for name in before if name.endswith(("running_mean", "running_var"))]
+    assert statistics
+    assert all(torch.equal(before[name], after[name]) is fixed for name in statistics)
+    assert not torch.equal(before["head.weight"], after["head.weight"])
+
+
+def test_with_fixed_statistics_what_is_said_of_a_picture_does_not_depend_on_others() -> None:
+    learner = Learner(small_compact(fixed=True), CPU)
+    nn.init.normal_(learner.network.get_parameter("head.weight"))
+    pictures = torch.rand(1, 2, 3, 64, 64, generator=torch.Generator().manual_seed(1))
+    both = learner.decomposed(learner.network, pictures).log_reflectance
+    alone = learner.decomposed(learner.network, pictures[:, :1]).log_reflectance
+    torch.testing.assert_close(both[:1], alone, rtol=1e-5, atol=1e-5)

@@ -30,6 +30,7 @@ class Learner:
         torch.manual_seed(train.seed)
         self.network = network_of(config.model)
         self.network.to(device, memory_format=torch.channels_last)  # type: ignore[call-overload]  # torch's stub lacks it
+        self._set_training()
         self._statistics = [b for b in self.network.buffers() if b.is_floating_point()]
         self._statistics_before = _flat(self._statistics)
         self.average = _copied(self.network.state_dict()) if train.average else None
@@ -132,6 +133,14 @@ class Learner:
             torch._foreach_lerp_(*self._averaged, 1 - min(train.average, (step + 1) / (step + 10)))
         return bad
 
+    def _set_training(self) -> None:
+        """Let the network learn; its normalisations take each batch's statistics, unless they are to stay."""
+        self.network.train()
+        if self.config.train.fixed_statistics:
+            for module in self.network.modules():
+                if isinstance(module, nn.BatchNorm2d):
+                    module.eval()
+
     @contextmanager
     def evaluating(self) -> Iterator[None]:
         """Look through the averaged weights where there are any, without learning."""
@@ -143,7 +152,7 @@ class Learner:
             with torch.no_grad():
                 yield
         finally:
-            self.network.train()
+            self._set_training()
             if now is not None:
                 self.network.load_state_dict(now)
 
