@@ -245,6 +245,45 @@ def test_a_cache_that_cannot_be_written_does_not_stop_it(monkeypatch: pytest.Mon
     assert is_available(torch.device("cpu"))
 
 
+@pytest.mark.usefixtures("fresh_library")
+@pytest.mark.parametrize("refused", ["-march=native", "-O3"])
+def test_a_compiler_that_does_not_know_the_processor_is_asked_again(
+    monkeypatch: pytest.MonkeyPatch, tmp_path: Path, refused: str
+) -> None:
+    compiler = shutil.which("c++")
+    if compiler is None:
+        pytest.skip("no C++ compiler was found")
+    picky = tmp_path / "c++"
+    picky.write_text(
+        f'#!/bin/sh\ncase " $* " in *" {refused} "*) echo "no {refused}" >&2; exit 1;; esac\nexec {compiler} "$@"\n'
+    )
+    picky.chmod(0o755)
+    monkeypatch.setattr(shutil, "which", lambda name: str(picky))
+    monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path / "cache"))
+    assert is_available(torch.device("cpu")) is (refused == "-march=native")
+    assert bool(list(tmp_path.glob("cache/unlit/render-*.so"))) is (refused == "-march=native")
+
+
+def test_each_kind_of_processor_has_a_library_of_its_own(tmp_path: Path) -> None:
+    lines = ["processor : 0", "model name : A", "cpu MHz : 2600.1", "flags : fma avx2"]
+    files = [tmp_path / name for name in ("one", "busy", "other")]
+    for file, changed in zip(
+        files, (lines, [*lines[:2], "cpu MHz : 900", lines[3]], [*lines[:3], "flags : fma"]), strict=True
+    ):
+        file.write_text("\n".join(changed * 2))
+    one, busy, other = (render_kernel.processor(file) for file in files)
+    assert one == busy == "model name : A\nflags : fma avx2"
+    assert other != one
+    assert render_kernel.processor(tmp_path / "none").strip()
+
+
+def test_the_library_leaves_small_numbers_as_they_are() -> None:
+    if not is_available(torch.device("cpu")):
+        pytest.skip("no C++ compiler was found")
+    smallest = torch.tensor([1e-40])
+    assert float(smallest * 0.5) > 0
+
+
 def test_a_source_that_is_wrong_is_refused_with_what_the_compiler_said() -> None:
     try:
         compiled("int x = 1;", "sm_90")

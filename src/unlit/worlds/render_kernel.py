@@ -9,6 +9,7 @@ from __future__ import annotations
 import ctypes
 import hashlib
 import os
+import platform
 import shutil
 import subprocess
 import tempfile
@@ -38,7 +39,13 @@ BLOCK = 128
 LANES = 32
 FAR = 3.0e38
 """What the kernel says for infinite."""
-COMPILER_FLAGS = ("-O3", "-fno-math-errno", "-fno-trapping-math", "-shared", "-fPIC", "-x", "c++")
+COMPILER_FLAGS = (
+    "-O3", "-fno-math-errno", "-fno-trapping-math", "-fassociative-math", "-freciprocal-math", "-fno-signed-zeros",
+    "-ffinite-math-only", "-shared", "-fPIC", "-x", "c++",
+)  # fmt: skip
+"""A GPU's fast mathematics too, one by one: `-ffast-math` would have the whole process round small numbers to zero."""
+MACHINE_FLAGS = ("-march=native",)
+"""For this machine's own processor. A compiler that refuses them is asked again without."""
 
 
 def kernel_source() -> str:
@@ -155,7 +162,7 @@ def _library() -> ctypes.CDLL:
     compiler = next((path for name in ("c++", "g++", "clang++") if (path := shutil.which(name))), None)
     if compiler is None:
         raise CompilationError("no C++ compiler was found: install g++ or clang++")
-    stated = kernel_source() + " ".join((compiler, *COMPILER_FLAGS))
+    stated = kernel_source() + " ".join((compiler, *COMPILER_FLAGS, *MACHINE_FLAGS, processor()))
     digest = hashlib.sha256(stated.encode()).hexdigest()[:16]
     for folder in (Path(os.environ.get("XDG_CACHE_HOME", Path.home() / ".cache")) / "unlit", Path(tempfile.mkdtemp())):
         try:
@@ -166,13 +173,26 @@ def _library() -> ctypes.CDLL:
     raise CompilationError("the compiled renderer cannot be written or loaded: set XDG_CACHE_HOME to a folder that can")
 
 
+def processor(file: Path = Path("/proc/cpuinfo")) -> str:
+    """Return what tells processors apart for which libraries differ: several machines may share a cache."""
+    try:
+        lines = file.read_text(encoding="utf-8", errors="replace").splitlines()
+    except OSError:
+        lines = []
+    own = dict.fromkeys(line for line in lines if line.startswith(("model name", "flags", "Features", "CPU part")))
+    return "\n".join(own) or f"{platform.machine()} {platform.processor()}"
+
+
 def _built(compiler: str, file: Path) -> Path:
     if not file.exists():
         with tempfile.TemporaryDirectory(dir=file.parent) as scratch:
             made = Path(scratch) / file.name
-            command = [compiler, *COMPILER_FLAGS, "-", "-o", str(made), "-lm"]
-            answer = subprocess.run(command, input=kernel_source(), capture_output=True, text=True)
-            if answer.returncode:
+            for more in (MACHINE_FLAGS, ()):
+                command = [compiler, *COMPILER_FLAGS, *more, "-", "-o", str(made), "-lm"]
+                answer = subprocess.run(command, input=kernel_source(), capture_output=True, text=True)
+                if answer.returncode == 0:
+                    break
+            else:
                 raise CompilationError(f"{compiler} refuses the renderer:\n{answer.stderr}")
             made.replace(file)  # whole or not at all, whoever else compiles
     return file
