@@ -2,12 +2,14 @@
 
     python benchmarks/choose.py --sets out/choose --weights BEFORE AFTER --shares 0 0.25 0.5 0.75 1
 
-renders the three sets into `--sets` where they are not there yet (a quarter of an hour on two CPU cores), and scores
-means of the two files' weights: `share` of the second, the rest of the first. With one file it scores that one. Scenes
-are any, in mixtures of their lights; figures are single painted things; days are six frames of one place in the open, a
-sun or none under the sky, without colors of light and without a camera, so that what varies in R is the network's doing
-(docs/trials.md). The last column is the mean change, over all sixteen figures, of their logs against the first row.
-Nothing here is a test scene.
+renders the three sets into `--sets` where they are not there yet (three minutes to a quarter of an hour on two CPU
+cores), and scores means of the two files' weights: `share` of the second, the rest of the first; `--out` keeps the last
+of them. With one file it scores that one.
+
+Scenes are any, in mixtures of their lights; figures are single painted things; days are six frames of one place in the
+open, a sun or none under the sky, without colors of light and without a camera, so that what varies in R is the
+network's doing (docs/trials.md). The last column is the mean change, over all sixteen figures, of their logs against
+the first row. Nothing here is a test scene.
 """
 
 from __future__ import annotations
@@ -199,6 +201,7 @@ def main() -> None:
     parser.add_argument("--sets", type=Path, default=Path("out/choose"), help="folder for the rendered sets")
     parser.add_argument("--weights", type=Path, nargs="+", default=[DEFAULT_WEIGHTS], help="one file, or two")
     parser.add_argument("--shares", type=float, nargs="+", default=[0.0, 0.25, 0.5, 0.75, 1.0])
+    parser.add_argument("--out", type=Path, help="file for the mean of the last share")
     parser.add_argument("--processes", type=int, default=2)
     given = parser.parse_args()
     sets = {name: a_set(name, given.sets, given.processes) for name in SETS}
@@ -216,6 +219,8 @@ def main() -> None:
         now = sixteen(scores)
         before = before or now
         print(row(f"{share:g}", scores, float(np.mean(np.subtract(now, before)))), flush=True)
+    if given.out is not None:
+        mixed(given.weights[0], given.weights[-1], shares[-1], given.out)
 
 
 if __name__ == "__main__":
