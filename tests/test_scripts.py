@@ -2,14 +2,17 @@
 
 from __future__ import annotations
 
+import importlib
 import json
 import subprocess
 import sys
 from pathlib import Path
 
 import numpy as np
+import torch
 
 from unlit.image_io import write_image
+from unlit.train.weights import load_weights, save_weights
 
 ROOT = Path(__file__).parents[1]
 
@@ -109,3 +112,19 @@ def test_the_ablations_are_trained_on_worlds_and_scored() -> None:
               "train.steps=1", "data.window=32", "data.frames=2")  # fmt: skip
     for name in ("full energy", "per-image-reconstruction", "local-reflectance", "gray-shading"):
         assert name in out
+
+
+def test_a_mean_of_weights_has_so_much_of_the_second_and_what_is_said_of_the_first(tmp_path: Path) -> None:
+    files = [tmp_path / f"{name}.safetensors" for name in ("first", "second")]
+    for file, value in zip(files, (1.0, 3.0), strict=True):
+        tensors = {"weight": torch.full((2,), value, dtype=torch.float16), "count": torch.tensor(int(value))}
+        save_weights(file, tensors, {"format": "unlit", "of": file.stem})
+    sys.path.insert(0, str(ROOT / "benchmarks"))
+    try:
+        mixed = importlib.import_module("choose").mixed
+    finally:
+        sys.path.pop(0)
+    tensors, said = load_weights(mixed(*files, 0.25, tmp_path / "mean.safetensors"))
+    assert torch.equal(tensors["weight"], torch.full((2,), 1.5, dtype=torch.float16))
+    assert int(tensors["count"]) == 1
+    assert said["of"] == "first"
