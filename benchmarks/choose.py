@@ -7,9 +7,9 @@ cores), and scores means of the two files' weights: `share` of the second, the r
 of them. With one file it scores that one.
 
 Scenes are any, in mixtures of their lights; figures are single painted things; days are six frames of one place in the
-open, a sun or none under the sky, without colors of light and without a camera, so that what varies in R is the
-network's doing (docs/trials.md). The last column is the mean change, over all sixteen figures, of their logs against
-the first row. Nothing here is a test scene.
+open, a sun or none under the sky (some of them nights with lamps), without colors of light and without a camera, so
+that what varies in R is the network's doing (docs/trials.md). The last column is the mean change, over all sixteen
+figures, of their logs against the first row. Nothing here is a test scene.
 """
 
 from __future__ import annotations
@@ -40,7 +40,7 @@ from unlit.train.weights import load_weights, save_weights
 from unlit.worlds.bases import bases
 from unlit.worlds.dataset import seeds_of
 from unlit.worlds.item import world_item
-from unlit.worlds.scene import scene
+from unlit.worlds.scene import EDITION, scene
 
 SETS = {"scenes": (500, 40), "figures": (700, 24), "days": (900, 24)}
 """The first seed of each set, and how many scenes it has."""
@@ -105,14 +105,19 @@ def _day(item: Item, number: int) -> Day | None:
 
 def a_set(name: str, folder: Path, processes: int) -> list[Any]:
     """Return a set, rendered now or before."""
-    path = folder / f"{name}.pt"
+    h, w = SIZE
+    path = folder / f"{name}-e{EDITION}-{w}x{h}-{SAMPLES}-{FRAMES}-{SETS[name][0]}-{SETS[name][1]}.pt"
     if not path.exists():
         folder.mkdir(parents=True, exist_ok=True)
         wanted = SETS[name][1]
         numbers = list(islice(seeds(name), wanted + wanted // 8))
         with ProcessPoolExecutor(processes) as pool:
             found = [made for made in pool.map(rendered, [name] * len(numbers), numbers) if made is not None]
-        torch.save(found[:wanted], path)
+        if len(found) < wanted:
+            raise SystemExit(f"{name}: of {len(numbers)} scenes only {len(found)} show enough; look for more of them")
+        whole = path.with_suffix(".part")
+        torch.save(found[:wanted], whole)
+        whole.replace(path)
     return list(torch.load(path, weights_only=False))
 
 
@@ -204,6 +209,8 @@ def main() -> None:
     parser.add_argument("--out", type=Path, help="file for the mean of the last share")
     parser.add_argument("--processes", type=int, default=2)
     given = parser.parse_args()
+    if len(given.weights) > 2:
+        parser.error(f"--weights takes one file, or two to mix, not {len(given.weights)}")
     sets = {name: a_set(name, given.sets, given.processes) for name in SETS}
     print(
         "MSE R / S, LMSE R / S, WHDR in per cent, of scenes | figures | days | spread at contrast | change", flush=True

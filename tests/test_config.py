@@ -329,3 +329,8 @@ def test_other_hues_need_gray_light_whoever_makes_it_gray() -> None:
 def test_configs_and_recipes_do_not_import_torch() -> None:
     code = "import sys, unlit.config, unlit.recipes; assert 'torch' not in sys.modules"
     subprocess.run([sys.executable, "-c", code], check=True)
+
+
+def test_a_sky_that_changed_places_cannot_be_left_out() -> None:
+    with pytest.raises(ValueError, match=r"augment.metered leaves out the sky"):
+        AugmentSettings(metered=0.5, exchange=0.5)

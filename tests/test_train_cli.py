@@ -267,3 +267,10 @@ def test_the_network_of_the_package_learns_more_from_anybody_s_frames(data: Path
     expected, _ = load_weights(DEFAULT_WEIGHTS)
     found, _ = load_weights(tmp_path / "run" / "weights.safetensors")
     assert torch.equal(found["head.weight"], expected["head.weight"].float())
+
+
+def test_statistics_that_stay_need_weights_that_have_some(
+    data: Path, tmp_path: Path, capfd: pytest.CaptureFixture[str]
+) -> None:
+    assert trained(data, tmp_path / "run", "--train.fixed-statistics") == 2
+    assert "train.fixed_statistics needs weights that have some: give --start" in capfd.readouterr().err

@@ -345,12 +345,38 @@ def test_the_exposure_is_that_of_all_or_of_surfaces_alone(metered: float, of_sur
     assert truth is not None
     assert truth.reflectance is not None
     assert truth.shading is not None
-    light = truth.reflectance * truth.shading  # the picture may be clipped
+    light = truth.reflectance * truth.shading
     for frame in light:
         assert frame[:, rows if of_surfaces else 0 :].mean().item() == pytest.approx(MIXTURE_MEAN, rel=1e-3)
     clipped = (result.frames[:, :, :, :rows] == 1).all()
     assert bool(clipped) is of_surfaces, "the sky is"
     assert bool(result.mask[:, :, :, :rows].all()), "and counts all the same"
+    torch.testing.assert_close(light, result.frames[0], msg="with no more light than is seen")
+
+
+def test_what_is_masked_is_not_metered() -> None:
+    rows = H // 3
+    one = under_a_sky(rows)
+    mask, frames = one.sequence.mask.clone(), one.sequence.frames.clone()
+    mask[:, :, -4:], frames[:, :, -4:] = False, 50.0
+    (truth,) = batch(
+        [replace(one, sequence=replace(one.sequence, frames=frames, mask=mask))], changing(metered=1.0)
+    ).truths
+    assert truth is not None
+    assert truth.reflectance is not None
+    assert truth.shading is not None
+    for light in truth.reflectance * truth.shading:
+        assert light[:, rows:-4].mean().item() == pytest.approx(MIXTURE_MEAN, rel=1e-3)
+
+
+def test_surfaces_keep_all_of_their_light_even_where_they_are_clipped() -> None:
+    one = item(peak=3.0)
+    result = batch([one], changing(exposure=2.0))
+    (truth,) = result.truths
+    assert truth is not None
+    assert truth.reflectance is not None
+    assert truth.shading is not None
+    assert float((truth.reflectance * truth.shading).max()) > 1.5
 
 
 @pytest.mark.parametrize("rows", [H, H - 1])

@@ -89,3 +89,22 @@ def test_a_resized_frame_is_the_resized_reflectance_times_its_shading(size: tupl
     known = (truth.shading > 0).any(1, keepdim=True).expand_as(frames)
     assert known.float().mean() > 0.4
     torch.testing.assert_close(frames[known], product[known], rtol=2e-3, atol=1e-6)
+
+
+def test_frames_that_are_chosen_keep_what_is_known_of_them() -> None:
+    one = lamps(k=5)
+    assert one.truth is not None
+    assert one.truth.shading is not None
+    shading = one.truth.shading.clone()
+    shading[1, :, 10:20, 40:] = 0  # a gap in the truth of one frame
+    valid = torch.tensor([True, False, True, True, False])
+    one = replace(one, one_light=False, truth=replace(one.truth, shading=shading, shading_valid=valid))
+    for seed in range(4):
+        result = seen([one], UNCHANGED, DataSettings(frames=3), seed)
+        (truth,) = result.truths
+        assert truth is not None
+        assert truth.shading is not None
+        assert truth.shading_valid is not None
+        chosen = [(one.sequence.frames == frame).all((1, 2, 3)).nonzero().item() for frame in result.frames[0]]
+        assert truth.shading_valid.tolist() == valid[chosen].tolist()
+        torch.testing.assert_close(truth.shading, shading[chosen])

@@ -255,26 +255,44 @@ def test_a_compiler_that_does_not_know_the_processor_is_asked_again(
         pytest.skip("no C++ compiler was found")
     picky = tmp_path / "c++"
     picky.write_text(
-        f'#!/bin/sh\ncase " $* " in *" {refused} "*) echo "no {refused}" >&2; exit 1;; esac\nexec {compiler} "$@"\n'
+        f'#!/bin/sh\necho "$*" >> {tmp_path}/asked\n'
+        f'case " $* " in *" {refused} "*) echo "no {refused}" >&2; exit 1;; esac\nexec {compiler} "$@"\n'
     )
     picky.chmod(0o755)
     monkeypatch.setattr(shutil, "which", lambda name: str(picky))
     monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path / "cache"))
     assert is_available(torch.device("cpu")) is (refused == "-march=native")
     assert bool(list(tmp_path.glob("cache/unlit/render-*.so"))) is (refused == "-march=native")
+    *_, compiling = (tmp_path / "asked").read_text().splitlines()
+    assert ("-march=native" in compiling) is (refused != "-march=native")
 
 
-def test_each_kind_of_processor_has_a_library_of_its_own(tmp_path: Path) -> None:
-    lines = ["processor : 0", "model name : A", "cpu MHz : 2600.1", "flags : fma avx2"]
-    files = [tmp_path / name for name in ("one", "busy", "other")]
-    for file, changed in zip(
-        files, (lines, [*lines[:2], "cpu MHz : 900", lines[3]], [*lines[:3], "flags : fma"]), strict=True
-    ):
-        file.write_text("\n".join(changed * 2))
-    one, busy, other = (render_kernel.processor(file) for file in files)
-    assert one == busy == "model name : A\nflags : fma avx2"
-    assert other != one
-    assert render_kernel.processor(tmp_path / "none").strip()
+@pytest.mark.usefixtures("fresh_library")
+def test_each_kind_of_processor_has_a_library_of_its_own(monkeypatch: pytest.MonkeyPatch) -> None:
+    files = []
+
+    def refused(command: list[str], file: Path) -> Path:
+        files.append(file.name)
+        raise OSError(f"no {command[0]}")
+
+    monkeypatch.setattr(shutil, "which", lambda name: "c++")
+    monkeypatch.setattr(render_kernel, "_built", refused)
+    for said in ("#define __AVX2__ 1", "", "#define __AVX2__ 1"):
+        monkeypatch.setattr(render_kernel, "target", lambda compiler, said=said: ((), said))
+        render_kernel._library.cache_clear()
+        assert not is_available(torch.device("cpu"))
+    one, other, again = files[::2]  # each is tried in the cache, and elsewhere
+    assert one == again != other
+
+
+def test_a_compiler_says_what_it_takes_for_given() -> None:
+    compiler = shutil.which("c++")
+    if compiler is None:
+        pytest.skip("no C++ compiler was found")
+    flags, said = render_kernel.target(compiler)
+    assert flags == render_kernel.MACHINE_FLAGS
+    assert "#define __VERSION__" in said
+    assert render_kernel.target("false") == ((), "")
 
 
 def test_the_library_leaves_small_numbers_as_they_are() -> None:

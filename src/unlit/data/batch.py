@@ -96,7 +96,7 @@ def batch_of(
         frames = photographed(frames, [look.camera for look in looks])
         clipped = clipped | (frames.amax(2, keepdim=True) >= SATURATED)
     names = tuple(item.sequence.name for item in items)
-    return Batch(frames.clamp(0, 1), mask & (~clipped | shining), names, truths)
+    return Batch(frames.clamp(0, 1), mask & (~clipped | shining), names, _as_bright_as_seen(truths, shining))
 
 
 def _shining(truths: list[Truth | None], mask: Tensor) -> Tensor:
@@ -110,8 +110,27 @@ def _shining(truths: list[Truth | None], mask: Tensor) -> Tensor:
     return (known >= LUMINOUS).all(1, keepdim=True)[:, None]
 
 
+def _as_bright_as_seen(truths: tuple[Truth | None, ...], shining: Tensor) -> tuple[Truth | None, ...]:
+    """Return truths whose light is, where it shines itself (b, 1, 1, h, w), no more than can be seen of it.
+
+    A clipped sky counts; but how much brighter than white it was nobody can tell, and squares of it would outweigh all
+    that is lit.
+    """
+    return tuple(
+        truth
+        if truth is None or truth.reflectance is None or truth.shading is None
+        else replace(
+            truth,
+            shading=torch.where(
+                shining[k], torch.minimum(truth.shading, SATURATED / truth.reflectance.clamp_min(1)), truth.shading
+            ),
+        )
+        for k, truth in enumerate(truths)
+    )
+
+
 def _metered(mask: Tensor, shining: Tensor, looks: list[Look]) -> Tensor:
-    """Return the pixels (b, m, 1, h, w) whose mean light is the exposure: those of surfaces alone where looks say so.
+    """Return the pixels (b, m, 1, h, w) whose mean light is the exposure: all but the sky's where looks say so.
 
     Few of them beside a sky would make it as bright as anything.
     """

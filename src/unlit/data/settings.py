@@ -82,7 +82,7 @@ class AugmentSettings:
     exposure: float = 0.0
     """Stops: each frame is made brighter or darker by up to this much, before clipping."""
     metered: float = 0.0
-    """Sets with one light at a time: the share of sequences whose exposure is that of surfaces alone, as a camera's
+    """Sets with one light at a time: the share of sequences whose exposure is that of all but the sky, as a camera's
     that meters what it is pointed at; a sky is then often clipped. Others' is that of all that is seen."""
     white_balance: float = 0.0
     """Stops: each channel of a sequence is made stronger or weaker by up to this much."""
@@ -124,4 +124,6 @@ class AugmentSettings:
             _check(0 <= value <= limit, f"augment.{name} must be from 0 to {limit}, not {value}")
         colored = self.light_color or self.days
         _check(not (self.hue and colored), "augment.hue needs gray light: set it or light_color and days to 0")
+        unknown = "augment.metered leaves out the sky, and after augment.exchange nobody knows it: set one of them to 0"
+        _check(not (self.metered and self.exchange), unknown)
         _check(self.most_lights >= 2, f"augment.most_lights must be at least 2, not {self.most_lights}")

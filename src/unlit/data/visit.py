@@ -46,7 +46,7 @@ class Look:
     """(m,)."""
     camera: CameraLook | None = None
     metered: bool = False
-    """Whether exposure is that of surfaces alone."""
+    """Whether exposure is that of all but the sky."""
 
 
 @dataclass(frozen=True)

@@ -118,9 +118,12 @@ class Run:
         self.learner = Learner(config, self.device)
         self.messages = Messages(shown=team.is_first and not quiet)
         self._say = self.messages.say
-        self.has_start = start is not None and not any((run / "checkpoints").glob("step-*"))
+        is_new = not any((run / "checkpoints").glob("step-*"))
+        self.has_start = start is not None and is_new
         if start is not None and self.has_start:
             self.begin_with(Path(start))  # before the data are read or rendered, which takes long
+        elif train.fixed_statistics and is_new:
+            raise ValueError("train.fixed_statistics needs weights that have some: give --start, or leave it out")
         self.solver = Solver(config, run, self.device, self._say)
         self.solver.know(solved or {})
         self.uses_energy = config.energy.any and not (config.solved.weight > 0 and config.solved.alone)

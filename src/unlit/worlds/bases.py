@@ -16,6 +16,7 @@ from torch import Tensor
 from torch.nn.functional import avg_pool2d
 
 from unlit.worlds import render
+from unlit.worlds.bumps import lengths
 from unlit.worlds.description import LightBasis, ShapeKind
 from unlit.worlds.hits import Hits
 from unlit.worlds.materials import joined
@@ -186,13 +187,13 @@ def _highlights(home: Scene, s: Scene, hits: render.Hits, normal: Tensor, light:
     if float(home.materials.gloss.max()) == 0:
         return result
     eye = torch.tensor(s.camera.position).to(light.device, non_blocking=True)[:, None, None] - hits.position
-    eye = eye / eye.norm(dim=0).clamp_min(1e-9)
+    eye = eye / lengths(eye).clamp_min(1e-9)
     for k, kind in enumerate(home.lights.kind.tolist()):
         towards = directions_to(s.lights, kind, k, hits.position)
         if towards is None:
             continue
         half = towards + eye
-        half = half / half.norm(dim=0).clamp_min(1e-9)
+        half = half / lengths(half).clamp_min(1e-9)
         cosine = (normal * towards).sum(0).clamp_min(0.05)
         lobe = (normal * half).sum(0).clamp_min(0) ** (20 + 400 * (gloss[0] * 5 % 1))
         result[k, 0] = gloss[0] * lobe * 8 * light[k].mean(0) / cosine

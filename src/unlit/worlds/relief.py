@@ -17,7 +17,7 @@ from torch import Tensor
 
 from unlit.worlds import render
 from unlit.worlds.bump_shade import past_bumps
-from unlit.worlds.bumps import tangents
+from unlit.worlds.bumps import lengths, tangents
 from unlit.worlds.description import LightKind, Lights, Shapes
 from unlit.worlds.scene import Scene
 
@@ -81,8 +81,7 @@ def directions_to(lights: Lights, kind: int, k: int, position: Tensor) -> Tensor
     if kind == LightKind.SUN:
         return -lights.direction[k][:, None, None].expand_as(position)
     towards = lights.position[k][:, None, None] - position
-    distance: Tensor = towards.norm(dim=0)
-    return towards / distance.clamp_min(1e-9)
+    return towards / lengths(towards).clamp_min(1e-9)
 
 
 def _frame(shapes: Shapes, hits: render.Hits, pixel: Tensor, normal: Tensor) -> Tensor:

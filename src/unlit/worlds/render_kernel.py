@@ -9,7 +9,6 @@ from __future__ import annotations
 import ctypes
 import hashlib
 import os
-import platform
 import shutil
 import subprocess
 import tempfile
@@ -45,7 +44,7 @@ COMPILER_FLAGS = (
 )  # fmt: skip
 """A GPU's fast mathematics too, one by one: `-ffast-math` would have the whole process round small numbers to zero."""
 MACHINE_FLAGS = ("-march=native",)
-"""For this machine's own processor. A compiler that refuses them is asked again without."""
+"""For this machine's own processor, where the compiler knows it."""
 
 
 def kernel_source() -> str:
@@ -162,37 +161,40 @@ def _library() -> ctypes.CDLL:
     compiler = next((path for name in ("c++", "g++", "clang++") if (path := shutil.which(name))), None)
     if compiler is None:
         raise CompilationError("no C++ compiler was found: install g++ or clang++")
-    stated = kernel_source() + " ".join((compiler, *COMPILER_FLAGS, *MACHINE_FLAGS, processor()))
-    digest = hashlib.sha256(stated.encode()).hexdigest()[:16]
-    for folder in (Path(os.environ.get("XDG_CACHE_HOME", Path.home() / ".cache")) / "unlit", Path(tempfile.mkdtemp())):
+    flags, taken_for_given = target(compiler)
+    stated = kernel_source() + " ".join((compiler, *COMPILER_FLAGS, *flags, taken_for_given))
+    name = f"render-{hashlib.sha256(stated.encode()).hexdigest()[:16]}.so"
+    cache_folder = Path(os.environ.get("XDG_CACHE_HOME", Path.home() / ".cache")) / "unlit"
+    for folder in (lambda: cache_folder, lambda: Path(tempfile.mkdtemp())):
         try:
-            folder.mkdir(parents=True, exist_ok=True)
-            return ctypes.CDLL(str(_built(compiler, folder / f"render-{digest}.so")))
+            file = folder() / name
+            file.parent.mkdir(parents=True, exist_ok=True)
+            return ctypes.CDLL(str(_built([compiler, *COMPILER_FLAGS, *flags], file)))
         except OSError:  # a cache that cannot be written, or holds libraries of another machine
             continue
     raise CompilationError("the compiled renderer cannot be written or loaded: set XDG_CACHE_HOME to a folder that can")
 
 
-def processor(file: Path = Path("/proc/cpuinfo")) -> str:
-    """Return what tells processors apart for which libraries differ: several machines may share a cache."""
-    try:
-        lines = file.read_text(encoding="utf-8", errors="replace").splitlines()
-    except OSError:
-        lines = []
-    own = dict.fromkeys(line for line in lines if line.startswith(("model name", "flags", "Features", "CPU part")))
-    return "\n".join(own) or f"{platform.machine()} {platform.processor()}"
+def target(compiler: str) -> tuple[tuple[str, ...], str]:
+    """Return the flags for this machine's processor, where the compiler knows it, and all that it then takes for given.
+
+    The latter tells machines and compilers apart whose libraries differ: several may share a cache.
+    """
+    for flags in (MACHINE_FLAGS, ()):
+        command = [compiler, *flags, "-dM", "-E", "-x", "c++", os.devnull]
+        answer = subprocess.run(command, capture_output=True, text=True)
+        if answer.returncode == 0:
+            return flags, answer.stdout
+    return (), ""
 
 
-def _built(compiler: str, file: Path) -> Path:
+def _built(command: list[str], file: Path) -> Path:
     if not file.exists():
         with tempfile.TemporaryDirectory(dir=file.parent) as scratch:
             made = Path(scratch) / file.name
-            for more in (MACHINE_FLAGS, ()):
-                command = [compiler, *COMPILER_FLAGS, *more, "-", "-o", str(made), "-lm"]
-                answer = subprocess.run(command, input=kernel_source(), capture_output=True, text=True)
-                if answer.returncode == 0:
-                    break
-            else:
-                raise CompilationError(f"{compiler} refuses the renderer:\n{answer.stderr}")
+            command = [*command, "-", "-o", str(made), "-lm"]
+            answer = subprocess.run(command, input=kernel_source(), capture_output=True, text=True)
+            if answer.returncode:
+                raise CompilationError(f"{command[0]} refuses the renderer:\n{answer.stderr}")
             made.replace(file)  # whole or not at all, whoever else compiles
     return file

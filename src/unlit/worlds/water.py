@@ -17,6 +17,7 @@ import torch
 from torch import Tensor
 
 from unlit.worlds import render
+from unlit.worlds.bumps import lengths
 from unlit.worlds.landscape import WATER as REFLECTANCE
 from unlit.worlds.materials import Texture
 from unlit.worlds.noise import fractal
@@ -62,7 +63,7 @@ def mirroring(
         place, width, s.materials.scale[material], s.materials.params[material, 0], s.materials.seed[material]
     )
     eye = torch.tensor(s.camera.position).to(place.device, non_blocking=True)[:, None]
-    look = (place - eye) / (place - eye).norm(dim=0).clamp_min(1e-6)
+    look = (place - eye) / lengths(place - eye).clamp_min(1e-6)
     # A wave that looks away mirrors nothing; what is seen past it is about what it would be without the wave.
     cosine = (-(look * normal).sum(0)).clamp(0, 1)
     share = _STRAIGHT + (1 - _STRAIGHT) * (1 - cosine) ** 5
@@ -81,14 +82,13 @@ def waves(place: Tensor, width: Tensor, scale: Tensor, steepness: Tensor, seed: 
     here, *beside = fractal((place.T + step[:, None] * moves) / scale[:, None], seed, 3)
     slopes = [(height - here) / step * scale * steepness for height in beside]
     normal = torch.stack([-slopes[0], -slopes[1], torch.ones_like(here)])
-    length: Tensor = normal.norm(dim=0)
-    return normal / length
+    return normal / lengths(normal)
 
 
 def mirrored(home: Scene, place: Tensor, direction: Tensor, skies: list[Sky], samples: int) -> Tensor:
     """Return the light (k, 3, n) that comes to places (3, n) on the water from directions (3, n): shore or sky."""
     upward = torch.cat([direction[:2], direction[2:].clamp_min(_LOWEST)])
-    upward = upward / upward.norm(dim=0)
+    upward = upward / lengths(upward)
     lifted = torch.cat([place[:2], place[2:] + _LIFTED])
     met = render.met_by_rays(home.shapes, lifted, upward)
     is_shore = met.index >= 0
