@@ -12,6 +12,7 @@ import os
 import shutil
 import subprocess
 import tempfile
+from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from functools import cache
@@ -164,15 +165,19 @@ def _library() -> ctypes.CDLL:
     flags, taken_for_given = target(compiler)
     stated = kernel_source() + " ".join((compiler, *COMPILER_FLAGS, *flags, taken_for_given))
     name = f"render-{hashlib.sha256(stated.encode()).hexdigest()[:16]}.so"
-    cache_folder = Path(os.environ.get("XDG_CACHE_HOME", Path.home() / ".cache")) / "unlit"
-    for folder in (lambda: cache_folder, lambda: Path(tempfile.mkdtemp())):
+    for folder in _folders():
         try:
-            file = folder() / name
-            file.parent.mkdir(parents=True, exist_ok=True)
-            return ctypes.CDLL(str(_built([compiler, *COMPILER_FLAGS, *flags], file)))
+            folder.mkdir(parents=True, exist_ok=True)
+            return ctypes.CDLL(str(_built([compiler, *COMPILER_FLAGS, *flags], folder / name)))
         except OSError:  # a cache that cannot be written, or holds libraries of another machine
             continue
     raise CompilationError("the compiled renderer cannot be written or loaded: set XDG_CACHE_HOME to a folder that can")
+
+
+def _folders() -> Iterator[Path]:
+    """Yield the user's cache; then a new folder, made only if it is asked for."""
+    yield Path(os.environ.get("XDG_CACHE_HOME", Path.home() / ".cache")) / "unlit"
+    yield Path(tempfile.mkdtemp())
 
 
 def target(compiler: str) -> tuple[tuple[str, ...], str]:
