@@ -462,3 +462,15 @@ def test_a_sequence_brighter_than_white_is_made_darker_as_a_whole() -> None:
     ratio = found.frames / sequence.frames
     torch.testing.assert_close(ratio, ratio[0, 0, 0, 0].expand_as(ratio))
     assert 0.9 < found.frames.amax(1, keepdim=True)[found.mask].quantile(0.99) <= 1.001
+
+
+def test_what_is_known_of_the_light_is_made_darker_with_the_sequence() -> None:
+    reflectance = 0.1 + 0.8 * torch.rand(3, 6, 8, generator=torch.Generator().manual_seed(0))
+    shading = 20 * torch.rand(2, 3, 6, 8, generator=torch.Generator().manual_seed(1))
+    frames, mask = reflectance * shading, torch.ones(2, 1, 6, 8, dtype=torch.bool)
+    truth = Truth(reflectance, shading, torch.ones(2, dtype=torch.bool))
+    found = unclipped(Item(Sequence(frames, mask, "bright"), truth))
+    assert found.sequence.frames.amax() < frames.amax() / 2
+    assert found.truth is not None
+    assert found.truth.shading is not None
+    torch.testing.assert_close(reflectance * found.truth.shading, found.sequence.frames)

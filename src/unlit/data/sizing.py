@@ -39,13 +39,21 @@ def unclipped(item: Item) -> Item:
 
 
 def _exposed(item: Item) -> Item:
-    """Return the item, divided by what all but its brightest hundredth stay below where that is more than white."""
+    """Return the item, divided by what all but its brightest hundredth stay below where that is more than white.
+
+    What is known of the light is divided too: R · S is still what is seen, in its scale as well.
+    """
     frames, mask = item.sequence.frames, item.sequence.mask
     if float(frames.amax()) <= 1:
         return item
     values = frames.amax(1, keepdim=True)[mask]
     bright = float(values.kthvalue(max(1, round(0.99 * values.numel()))).values)
-    return replace(item, sequence=replace(item.sequence, frames=frames / bright)) if bright > 1 else item
+    if bright <= 1:
+        return item
+    truth = item.truth
+    if truth is not None and truth.shading is not None:
+        truth = replace(truth, shading=truth.shading / bright)
+    return replace(item, sequence=replace(item.sequence, frames=frames / bright), truth=truth)
 
 
 def paper_size(h: int, w: int) -> tuple[int, int]:
