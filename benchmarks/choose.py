@@ -2,14 +2,16 @@
 
     python benchmarks/choose.py --sets out/choose --weights BEFORE AFTER --shares 0 0.25 0.5 0.75 1
 
-renders the three sets into `--sets` where they are not there yet (three minutes to a quarter of an hour on two CPU
+renders the four sets into `--sets` where they are not there yet (three minutes to a quarter of an hour on two CPU
 cores), and scores means of the two files' weights: `share` of the second, the rest of the first; `--out` keeps the last
 of them. With one file it scores that one.
 
 Scenes are any, in mixtures of their lights; figures are single painted things; days are six frames of one place in the
 open, a sun or none under the sky (some of them nights with lamps), without colors of light and without a camera, so
-that what varies in R is the network's doing (docs/trials.md). The last column is the mean change, over all sixteen
-figures, of their logs against the first row. Nothing here is a test scene.
+that what varies in R is the network's doing (docs/trials.md). The last column but one is the mean change, over all
+sixteen figures, of their logs against the first row. In these the sky does not count. So the last column is of places
+under a sky, half of their frames exposed for surfaces alone: how much brighter surfaces are found beside the sky than
+they are, and the error of both together, in logs. Nothing here is a test scene.
 """
 
 from __future__ import annotations
@@ -27,10 +29,12 @@ from typing import Any
 import numpy as np
 import torch
 
+from unlit.color import floored_log
 from unlit.data.augment import exposed, seeded
 from unlit.data.dataset import Item
 from unlit.data.daylight import drawn_days, has_day, roles_of
 from unlit.data.sequence import SequenceError
+from unlit.data.truth import LUMINOUS
 from unlit.evaluate.mit import mit_scores
 from unlit.evaluate.sequences import consistency_and_contrast
 from unlit.evaluate.worlds import WorldTruth, true_whdr_scores, world_picture
@@ -44,6 +48,10 @@ from unlit.worlds.scene import EDITION, scene
 
 SETS = {"scenes": (500, 40), "figures": (700, 24), "days": (900, 24)}
 """The first seed of each set, and how many scenes it has."""
+SKIES = "skies"
+_PLACES = {**SETS, SKIES: (2000, 60)}
+_LEAST_SKY = 0.05
+"""Share of the picture."""
 SIZE, SAMPLES, FRAMES = (192, 288), 32, 6
 _WHITE = 1.0
 _NAMES = ("mse/reflectance", "mse/shading", "lmse/reflectance", "lmse/shading", "whdr@0.1/gamma")
@@ -63,9 +71,23 @@ class Day:
     """(m, 3, h, w)."""
 
 
+@dataclass(frozen=True)
+class Place:
+    """Frames of one place under a sky, and what it reflects."""
+
+    frames: torch.Tensor
+    """(m, 3, h, w) linear, from 0 to 1: the first half exposed by all that is seen, the others by surfaces alone."""
+    surfaces: torch.Tensor
+    """(1, h, w)."""
+    sky: torch.Tensor
+    """(1, h, w)."""
+    reflectance: torch.Tensor
+    """(3, h, w), of the sky too."""
+
+
 def seeds(name: str) -> Iterable[int]:
     """Yield the numbers of the scenes that a set is looked for among."""
-    first, _ = SETS[name]
+    first, _ = _PLACES[name]
     for k in count(first):
         (number,) = seeds_of("validation", k, 1)
         if name == "scenes" or _is_of(name, number):
@@ -77,46 +99,70 @@ def _is_of(name: str, number: int) -> bool:
     return home.place == "figure" if name == "figures" else has_day(list(home.roles))
 
 
-def rendered(name: str, number: int) -> Item | Day | None:
+def rendered(name: str, number: int) -> Item | Day | Place | None:
     """Return one scene of a set, or None where it shows too little."""
     torch.set_num_threads(1)
     try:
-        item = world_item(next(iter(bases([number], SIZE, SAMPLES))), "validation")
+        # For training the sky is valid too.
+        item = world_item(next(iter(bases([number], SIZE, SAMPLES))), "train" if name == SKIES else "validation")
     except SequenceError:
         return None
+    if name == SKIES:
+        return _place(item, number)
     return _day(item, number) if name == "days" else item
 
 
-def _day(item: Item, number: int) -> Day | None:
+def _mixed_by_day(item: Item, number: int, count: int) -> tuple[torch.Tensor, torch.Tensor, torch.Tensor] | None:
+    """Return `count` frames and shadings (m, 3, h, w) of a place in white light, and its reflectance."""
     sequence, truth = item.sequence, item.truth
     roles = roles_of(sequence.frame_names)
     if not has_day(roles) or truth is None or truth.reflectance is None or truth.shading is None:
         return None
     # One weight for all channels: white light.
-    weights = torch.from_numpy(drawn_days(seeded(number), roles, FRAMES).mean(2, keepdims=True))
-    frames, shading = (
-        torch.einsum("mkc,kchw->mchw", weights.expand(-1, -1, 3), values) for values in (sequence.frames, truth.shading)
-    )
+    weights = torch.from_numpy(drawn_days(seeded(number), roles, count).mean(2, keepdims=True)).expand(-1, -1, 3)
+    frames, shading = (torch.einsum("mkc,kchw->mchw", weights, values) for values in (sequence.frames, truth.shading))
+    return frames, shading, truth.reflectance
+
+
+def _place(item: Item, number: int) -> Place | None:
+    mixed = _mixed_by_day(item, number, FRAMES // 2)
+    if mixed is None:
+        return None
+    frames, _, reflectance = mixed
+    mask = item.sequence.mask[0]
+    sky = mask & (reflectance >= LUMINOUS).all(0, keepdim=True)
+    surfaces = mask & ~sky
+    if min(float(sky.float().mean()), float(surfaces.float().mean())) < _LEAST_SKY:
+        return None
+    lit = [exposed(frames, seen.expand(len(frames), -1, -1, -1)) for seen in (mask, surfaces)]
+    return Place(torch.cat(lit).clamp(0, _WHITE), surfaces, sky, reflectance)
+
+
+def _day(item: Item, number: int) -> Day | None:
+    mixed = _mixed_by_day(item, number, FRAMES)
+    if mixed is None:
+        return None
+    frames, shading, reflectance = mixed
+    sequence = item.sequence
     mask = sequence.mask[:1]
     lit = exposed(frames, mask.expand(FRAMES, -1, -1, -1))
     factor = lit.sum((1, 2, 3), keepdim=True) / frames.sum((1, 2, 3), keepdim=True).clamp_min(1e-12)
-    return Day(lit.clamp(0, _WHITE), mask[0], truth.reflectance, shading * factor)
+    return Day(lit.clamp(0, _WHITE), mask[0], reflectance, shading * factor)
 
 
 def a_set(name: str, folder: Path, processes: int) -> list[Any]:
     """Return a set, rendered now or before."""
-    h, w = SIZE
-    path = folder / f"{name}-e{EDITION}-{w}x{h}-{SAMPLES}-{FRAMES}-{SETS[name][0]}-{SETS[name][1]}.pt"
+    (h, w), (first, wanted) = SIZE, _PLACES[name]
+    path = folder / f"{name}-e{EDITION}-{w}x{h}-{SAMPLES}-{FRAMES}-{first}-{wanted}.pt"
     if not path.exists():
         folder.mkdir(parents=True, exist_ok=True)
-        wanted = SETS[name][1]
-        numbers = list(islice(seeds(name), wanted + wanted // 8))
+        numbers, found = iter(seeds(name)), list[Any]()
         with ProcessPoolExecutor(processes) as pool:
-            found = [made for made in pool.map(rendered, [name] * len(numbers), numbers) if made is not None]
-        if len(found) < wanted:
-            raise SystemExit(f"{name}: of {len(numbers)} scenes only {len(found)} show enough; look for more of them")
+            while len(found) < wanted:  # some show too little, and many places no sky
+                some = list(islice(numbers, wanted - len(found)))
+                found += [made for made in pool.map(rendered, [name] * len(some), some) if made is not None]
         whole = path.with_suffix(".part")
-        torch.save(found[:wanted], whole)
+        torch.save(found, whole)
         whole.replace(path)
     return list(torch.load(path, weights_only=False))
 
@@ -162,6 +208,20 @@ def scores_of_days(predictor: Predictor, days: list[Day]) -> dict[str, float]:
     return mean_scores(found) | {"spread": spread, "contrast": contrast}
 
 
+def levels(predictor: Predictor, places: list[Place]) -> tuple[float, float]:
+    """Return how much brighter surfaces are found beside the sky than they are, and the error of both, in logs."""
+    brighter, errors = [], []
+    for place in places:
+        sky, surfaces = place.sky[0].numpy(), place.surfaces[0].numpy()
+        for frame in place.frames.permute(0, 2, 3, 1).numpy():
+            said = predictor.decompose(np.ascontiguousarray(frame), encoding="linear").reflectance
+            truth = place.reflectance.permute(1, 2, 0).numpy()
+            error = (floored_log(said) - floored_log(truth)).mean(-1)
+            brighter.append(error[surfaces].mean() - np.median(error[sky]))
+            errors.append(error[sky | surfaces].var())
+    return float(np.mean(brighter)), float(np.sqrt(np.mean(errors)))
+
+
 def all_scores(weights: Path, sets: dict[str, list[Any]]) -> dict[str, dict[str, float]]:
     """Return the scores of one file of weights on each set."""
     predictor = Predictor(weights, precision="float32")
@@ -190,14 +250,15 @@ def mixed(first: Path, second: Path, share: float, out: Path) -> Path:
     return out
 
 
-def row(label: str, scores: dict[str, dict[str, float]], change: float) -> str:
+def row(label: str, scores: dict[str, dict[str, float]], change: float, beside: tuple[float, float]) -> str:
     """Return a line of the table."""
     parts = [label.ljust(9)]
     for name in SETS:
         r, s, lr, ls, whdr = (scores[name][key] for key in _NAMES)
         parts.append(f"{r:.4f} / {s:.4f}, {lr:.4f} / {ls:.4f}, {100 * whdr:.1f}")
     spread, contrast = scores["days"]["spread"], scores["days"]["contrast"]
-    return " | ".join([*parts, f"{spread:.3f} at {contrast:.3f} ({spread / contrast:.3f})", f"{100 * change:+.1f} %"])
+    parts += [f"{spread:.3f} at {contrast:.3f} ({spread / contrast:.3f})", f"{100 * change:+.1f} %"]
+    return " | ".join([*parts, f"{beside[0]:+.3f}, {beside[1]:.3f}"])
 
 
 def main() -> None:
@@ -212,9 +273,9 @@ def main() -> None:
     if len(given.weights) > 2:
         parser.error(f"--weights takes one file, or two to mix, not {len(given.weights)}")
     sets = {name: a_set(name, given.sets, given.processes) for name in SETS}
-    print(
-        "MSE R / S, LMSE R / S, WHDR in per cent, of scenes | figures | days | spread at contrast | change", flush=True
-    )
+    places = a_set(SKIES, given.sets, given.processes)
+    heads = ("scenes", "figures", "days", "spread at contrast", "change", "surfaces beside the sky, error")
+    print("MSE R / S, LMSE R / S, WHDR in per cent, of", " | ".join(heads), flush=True)
     before: list[float] = []
     shares = given.shares if len(given.weights) == 2 else [0.0]
     for share in shares:
@@ -223,9 +284,10 @@ def main() -> None:
             if len(given.weights) == 2:
                 weights = mixed(given.weights[0], given.weights[1], share, Path(folder) / "mixed.safetensors")
             scores = all_scores(weights, sets)
+            beside = levels(Predictor(weights, precision="float32"), places)
         now = sixteen(scores)
         before = before or now
-        print(row(f"{share:g}", scores, float(np.mean(np.subtract(now, before)))), flush=True)
+        print(row(f"{share:g}", scores, float(np.mean(np.subtract(now, before))), beside), flush=True)
     if given.out is not None:
         mixed(given.weights[0], given.weights[-1], shares[-1], given.out)
 

@@ -4,11 +4,15 @@ from __future__ import annotations
 
 import importlib
 import json
+import math
 import subprocess
 import sys
 from pathlib import Path
+from types import SimpleNamespace
+from typing import Any
 
 import numpy as np
+import pytest
 import torch
 
 from unlit.image_io import write_image
@@ -114,17 +118,39 @@ def test_the_ablations_are_trained_on_worlds_and_scored() -> None:
         assert name in out
 
 
+def choose() -> Any:
+    """Return the script as a module."""
+    sys.path.insert(0, str(ROOT / "benchmarks"))
+    try:
+        return importlib.import_module("choose")
+    finally:
+        sys.path.pop(0)
+
+
+def test_surfaces_twice_as_bright_beside_the_sky_are_found_to_be_so_whatever_the_scale() -> None:
+    reflectance = torch.full((3, 4, 6), 0.2)
+    reflectance[:, :2] = 1.05
+    sky = torch.zeros(1, 4, 6, dtype=torch.bool)
+    sky[:, :2] = True
+
+    class Said:
+        def decompose(self, frame: np.ndarray[Any, Any], encoding: str) -> SimpleNamespace:
+            found = frame.copy()
+            found[2:] *= 2
+            return SimpleNamespace(reflectance=0.1 * found)
+
+    place = choose().Place(reflectance[None].expand(2, -1, -1, -1), ~sky, sky, reflectance)
+    brighter, error = choose().levels(Said(), [place])
+    assert brighter == pytest.approx(math.log(2), abs=1e-6)
+    assert error == pytest.approx(math.log(2) / 2, abs=1e-6)
+
+
 def test_a_mean_of_weights_has_so_much_of_the_second_and_what_is_said_of_the_first(tmp_path: Path) -> None:
     files = [tmp_path / f"{name}.safetensors" for name in ("first", "second")]
     for file, value in zip(files, (1.0, 3.0), strict=True):
         tensors = {"weight": torch.full((2,), value, dtype=torch.float16), "count": torch.tensor(int(value))}
         save_weights(file, tensors, {"format": "unlit", "of": file.stem})
-    sys.path.insert(0, str(ROOT / "benchmarks"))
-    try:
-        mixed = importlib.import_module("choose").mixed
-    finally:
-        sys.path.pop(0)
-    tensors, said = load_weights(mixed(*files, 0.25, tmp_path / "mean.safetensors"))
+    tensors, said = load_weights(choose().mixed(*files, 0.25, tmp_path / "mean.safetensors"))
     assert torch.equal(tensors["weight"], torch.full((2,), 1.5, dtype=torch.float16))
     assert int(tensors["count"]) == 1
     assert said["of"] == "first"
