@@ -9,6 +9,7 @@ from numpy.typing import NDArray
 from unlit.worlds.builder import Builder, dome, rolling, stairs, turned
 from unlit.worlds.calm import GROUND, ROOFS, WALLS, drawn_calm
 from unlit.worlds.casters import add_casters
+from unlit.worlds.clutter import CROWD, RUBBLE, SHRUBS, add_heap, wooded
 from unlit.worlds.description import Camera
 from unlit.worlds.facades import House, drawn_trim, dress
 from unlit.worlds.landscape import drawn_water, rock, tree
@@ -49,6 +50,9 @@ _NEAREST, _MOST = 20, 60
 """Shapes of a row's houses: until there are so many, windows stand out; then the row ends."""
 _FULL = 220
 """Shapes of a scene from which on nobody else comes: what throws shadows is yet to come."""
+_MARKET, _BED, _FALLEN, _WOODED = 0.6, 0.45, 0.5, 0.7
+"""How often much that is small stands in a street, shrubs or rubble in a garden, and rubble in a ruin; and how often
+crowns of a wooded hill are shapes."""
 _DRESSED = 0.75
 """How often houses have something that stands out of their walls."""
 _POND = 0.12
@@ -80,6 +84,11 @@ def street(draw: Generator) -> tuple[Builder, Lighting, Camera]:
     return b, daylight(b, focus, camera, 6.0), camera
 
 
+def _ahead(draw: Generator, half: float) -> float:
+    """Return how far away the middle of what is `half` deep lies: all of it before the camera."""
+    return half + float(np.exp(draw.uniform(np.log(1.0), np.log(20.0))))
+
+
 def _traffic(b: Builder, half: float, length: float) -> None:
     """Add cars along the kerb of a street, people between its houses, a railing beside it, if there is room for more.
 
@@ -94,6 +103,10 @@ def _traffic(b: Builder, half: float, length: float) -> None:
     if draw.random() < _RAILING and len(b) < _FULL:
         post = np.array([draw.choice([-1, 1]) * (half + draw.uniform(0.3, 0.7)), draw.uniform(2, 8), 0])
         railing(b, post, post + [0, draw.uniform(4, 15), 0])
+    for _ in range(int(draw.integers(2, 6)) if draw.random() < _MARKET else 0):
+        heap = CROWD if draw.random() < 0.7 else SHRUBS
+        sides = heap.drawn_half(draw, draw.uniform(0.15, 0.6))
+        add_heap(b, np.array([draw.uniform(-1, 1) * half, _ahead(draw, float(sides[1])), 0]), sides, heap)
 
 
 def _row(b: Builder, side: float, away: float, length: float) -> None:
@@ -202,14 +215,22 @@ def garden(draw: Generator) -> tuple[Builder, Lighting, Camera]:
             draw.normal(0, 0.2),
         )
     if draw.random() < 0.5:
-        hill = b.material(drawn_leaves(draw, 6) if draw.random() < 0.6 else drawn_calm(draw, 8, _GROUND, GROUND))
-        b.relief((draw.normal(0, 5), 34, -3), (40, 14, draw.uniform(6, 16)), dome(draw, 0.5), hill)
+        is_green, high = draw.random() < 0.6, draw.uniform(6, 16)
+        hill = b.material(drawn_leaves(draw, 6) if is_green else drawn_calm(draw, 8, _GROUND, GROUND))
+        heights = dome(draw, 0.5)
+        if is_green and draw.random() < _WOODED:
+            heights = wooded(draw, heights, 40, high)
+        b.relief((draw.normal(0, 5), 34, -3), (40, 14, high), heights, hill)
     for _ in range(int(draw.integers(3, 9))):
         rock(b, np.array([draw.normal(0, 4), draw.uniform(1, 12), -0.4]), draw.uniform(0.3, 1.8))
     for _ in range(int(draw.integers(1, 5))):
         tree(b, np.array([draw.normal(0, 5), draw.uniform(3, 14), -0.5]), draw.uniform(2, 6))
     for _ in range(int(draw.integers(0, 4))):
         thing(b, np.array([draw.normal(0, 2), draw.uniform(1, 6), -0.3]), draw.uniform(0.4, 1.2))
+    for _ in range(int(draw.integers(1, 4)) if draw.random() < _BED else 0):
+        heap = SHRUBS if draw.random() < 0.7 else RUBBLE
+        half = heap.drawn_half(draw, draw.uniform(0.4, 2.5))
+        add_heap(b, np.array([draw.normal(0, 6), _ahead(draw, float(half[1])), -0.6]), half, heap)
     if draw.random() < 0.35:
         camera = _from_above(draw, (6.0, 8.0), (4, 14))
     else:
@@ -242,6 +263,9 @@ def ruin(draw: Generator) -> tuple[Builder, Lighting, Camera]:
         b.box((3, 6 + 0.35 * k, 0.1 + 0.2 * k), (2.0, 0.18, 0.1 + 0.2 * k), stone[1])
     for _ in range(int(draw.integers(3, 9))):
         thing(b, np.array([draw.normal(0, 2.5), draw.uniform(0, 6), 0]), draw.uniform(0.4, 1.5))
+    if draw.random() < _FALLEN:
+        half = RUBBLE.drawn_half(draw, draw.uniform(0.5, 2))
+        add_heap(b, np.array([draw.normal(0, 4), _ahead(draw, float(half[1])), 0]), half, RUBBLE)
     if draw.random() < 0.4:
         b.relief((0, 11, 2), (6, 3, 0.3), stairs(draw), stone[2], turned(0, 0, np.pi / 2))
     start, to = (draw.normal(0, 1.5), -4, draw.uniform(0.8, 4)), (draw.normal(0, 1), 5.0, draw.uniform(0.3, 1.8))

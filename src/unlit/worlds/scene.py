@@ -23,7 +23,7 @@ from unlit.worlds.palette import stacked
 from unlit.worlds.rooms import room
 from unlit.worlds.vistas import vista
 
-EDITION = 8
+EDITION = 9
 """Which scenes the numbers mean: counted on when they become others. 2: with skies, haze and vistas.
 3: with deeper and warmer skies.
 4: bumps stand in each other's light, leaves are relief more than paint, haze comes and goes, coats are more common.
@@ -33,7 +33,8 @@ light meets colors as textures have them; flat roofs have no windows.
 less haze.
 7: ground, walls, roofs and rock have colors that such things have; darker leaves; firs.
 8: houses have eaves, ledges, balconies, chimneys, windows set back; cars, people, railings in streets; walls and stone
-are darker; photographs are printed on posters and labels alone, and on fewer of them."""
+are darker; photographs are printed on posters and labels alone, and on fewer of them.
+9: much that is small and stands side by side: crowds, goods, shrubs, rubble, far roofs, crowns of woods."""
 
 _WORLDS = 5
 """First number of the seeds of scenes: the same numbers mean other draws elsewhere."""

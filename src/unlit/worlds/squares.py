@@ -7,6 +7,7 @@ from numpy.typing import NDArray
 
 from unlit.worlds.builder import Builder
 from unlit.worlds.calm import GROUND, drawn_calm
+from unlit.worlds.clutter import CROWD, SHRUBS, add_heap
 from unlit.worlds.materials import Texture
 from unlit.worlds.outdoors import along_street
 from unlit.worlds.palette import drawn_leaves, drawn_material
@@ -15,8 +16,8 @@ from unlit.worlds.traffic import cars, passer, railing
 Array = NDArray[np.float64]
 
 _PAVING = (Texture.PLAIN, Texture.PLAIN, Texture.BRICK, Texture.CELLS, Texture.SPECKLE, Texture.NOISE, Texture.CHECKS)
-_CARS, _RAILINGS = 0.35, 0.4
-"""How often cars stand there, and railings or fences."""
+_CARS, _RAILINGS, _CROWD = 0.35, 0.4, 0.5
+"""How often cars stand there, railings or fences, and many people, tables or goods, or a bed of shrubs."""
 
 
 def add_square(b: Builder, middle: Array, half: Array) -> None:
@@ -40,6 +41,11 @@ def add_square(b: Builder, middle: Array, half: Array) -> None:
         cars(b, first, np.array([last[0], *first[1:]]))
     for _ in range(int(draw.integers(1, 4)) if draw.random() < _RAILINGS else 0):
         railing(b, *(_somewhere(b, middle, half * share) for share in (0.5, 1.0)))
+    if draw.random() < _CROWD:
+        heap = CROWD if draw.random() < 0.75 else SHRUBS
+        add_heap(
+            b, _somewhere(b, middle, 0.5 * half), np.minimum(heap.drawn_half(draw, draw.uniform(0.6, 2.5)), half), heap
+        )
 
 
 def _somewhere(b: Builder, middle: Array, half: Array) -> Array:

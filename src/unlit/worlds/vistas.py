@@ -8,6 +8,7 @@ from numpy.typing import NDArray
 
 from unlit.worlds.builder import GRID, Builder, dome, rolling
 from unlit.worlds.calm import GROUND, ROCK, ROOFS, WALLS, drawn_calm
+from unlit.worlds.clutter import CROWD, ROOFTOPS, RUBBLE, SHRUBS, WOODS, add_heap, wooded
 from unlit.worlds.description import Camera
 from unlit.worlds.facades import House, drawn_trim, dress
 from unlit.worlds.landscape import drawn_water, tree
@@ -34,6 +35,8 @@ _DRESSED, _NEAR = 0.8, 60.0
 """How often houses have something that stands out of their walls, up to how many meters away; less so beyond."""
 _FULL = 210
 """Shapes of a scene from which on there are no more houses: woods, trees and what throws shadows are yet to come."""
+_HEAPS, _WOODED = 0.75, 0.7
+"""How often much that is small stands about, and crowns of woods on hills and slopes are shapes."""
 _LEVEL = 0.15
 """Meters of the water above the flat ground: hills are shores and islands."""
 _TRIES = 8
@@ -69,6 +72,7 @@ def vista(draw: Generator) -> tuple[Builder, Lighting, Camera]:
     for _ in range(int(draw.integers(0, 3))):
         if (at := _place(draw, camera, 4, 25, water)) is not None:
             tree(b, np.array([*at, 0]), draw.uniform(4, 9))
+    _heaps(b, camera, water)
     return b, daylight(b, np.array([0, 60.0, 3.0]), camera, 25.0), camera
 
 
@@ -137,6 +141,8 @@ def _mountain(b: Builder) -> None:
         slope.colors = np.stack([snow, rock, 0.5 * (snow + rock), snow])
     high = size * draw.uniform(0.2, 0.9)
     heights = dome(draw, draw.uniform(0.4, 1.2))
+    if kind < 0.5 and draw.random() < _WOODED:
+        heights = wooded(draw, heights, size, high)
     b.relief((draw.normal(0, 90), far + size, -0.1 * high), (size, size, high), heights, b.material(slope))
 
 
@@ -152,6 +158,8 @@ def _slope(b: Builder) -> None:
     kind = draw.random()
     stuff = drawn_leaves(draw, 20) if kind < 0.75 else drawn_calm(draw, 30, _SLOPES, ROCK, 0.02)
     stuff.gloss = 0.0
+    if kind < 0.75 and draw.random() < _WOODED:
+        heights = wooded(draw, heights, float(half.min()), high)
     b.relief(middle + [0, draw.uniform(20, 120), 0], (*half, high), heights, b.material(stuff), side)
 
 
@@ -213,3 +221,15 @@ def _woods(b: Builder, crowns: int, middle: Array) -> None:
             b.rod((x, y, 0.3), (x, y, size[2] * 3), size[0] * 0.7, green, cone=True)
         else:
             b.ball((x, y, size[2] * 0.9), size, green)
+
+
+def _heaps(b: Builder, camera: Camera, water: Array | None) -> None:
+    """Add crowds near by, shrubs and rubble, woods and roofs far away."""
+    draw = b.draw
+    near = ((CROWD, 2.0, 40.0), (SHRUBS, 2.0, 60.0), (RUBBLE, 2.0, 40.0), (WOODS, 20.0, 250.0), (ROOFTOPS, 60.0, 300.0))
+    for _ in range(int(draw.integers(2, 8)) if draw.random() < _HEAPS else 0):
+        heap, first, last = near[int(draw.integers(len(near)))]
+        half = heap.drawn_half(draw, draw.uniform(0.5, 2))
+        reach = float(np.hypot(*half))  # the camera must not stand in it
+        if (at := _place(draw, camera, first + reach, last + reach, water)) is not None:
+            add_heap(b, np.array([*at, 0.0 if water is None else _LEVEL]), half, heap, draw.uniform(0, np.pi))
