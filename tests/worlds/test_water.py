@@ -209,7 +209,7 @@ def test_water_is_gray_in_training_and_not_measured_elsewhere(shore: World) -> N
     plain = plain.unflatten(2, (SIZE[0], 2)).unflatten(4, (SIZE[1], 2)).mean((3, 5))
     sky = shore.scene.roles.index("sky")
     off = (shore.basis.irradiance[sky] / plain[sky].clamp_min(1e-6)).log().abs()[:, wet]
-    assert float(off.median()) > 0.2, "what it mirrors is another light"
+    assert float(off.quantile(0.75)) > 0.2, "what it mirrors is another light"
     train = world_item(shore, "train")
     assert train.truth is not None
     assert train.truth.reflectance is not None

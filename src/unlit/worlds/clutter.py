@@ -6,6 +6,7 @@ hundreds of things takes a ray no longer than one hill.
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass
 
 import numpy as np
@@ -32,14 +33,18 @@ _ROCKS = (Texture.PLAIN, Texture.NOISE, Texture.PATCHES, Texture.SPECKLE)
 
 @dataclass(frozen=True)
 class Heap:
-    """What lies side by side, how wide one of its things is at least and at most, and how high, in meters."""
+    """What lies side by side."""
 
-    kind: str
+    heights: Callable[[Generator], Array]
+    """Draws them, (40, 40), 1 for the highest."""
+    stuff: Callable[[Generator, float], Material]
+    """Draws what things are made of, for cells of the grid so wide: paint is about as fine, with borders of its own."""
     wide: tuple[float, float]
+    """Meters, least and most, that one thing takes."""
     high: tuple[float, float]
 
     def drawn_half(self, draw: Generator, shape: float = 1.0) -> Array:
-        """Return half the sides (2,) of what some twenty of its things side by side take, two cells of the grid each.
+        """Return half the sides (2,) of what some twenty things side by side take, two cells of the grid each.
 
         The first side is `shape` times the other.
         """
@@ -47,36 +52,11 @@ class Heap:
         return half
 
 
-CROWD = Heap("blocks", (0.3, 0.9), (0.8, 2.2))
-"""People, tables, chairs, goods of a market, crates, cars."""
-SHRUBS = Heap("domes", (0.5, 2.0), (0.4, 2.5))
-RUBBLE = Heap("stones", (0.25, 1.2), (0.15, 0.9))
-ROOFTOPS = Heap("roofs", (4.0, 11.0), (4.0, 14.0))
-"""A town too far away for houses of their own."""
-WOODS = Heap("domes", (3.0, 9.0), (3.0, 9.0))
-
-
 def add_heap(b: Builder, middle: Array, half: Array, heap: Heap, yaw: float = 0.0) -> None:
     """Add things of one sort about a place (3,) on the ground, on a rectangle of half its sides (2,)."""
-    draw = b.draw
-    cell = 2 * float(np.sqrt(half.prod())) / (GRID - 1)
-    heights = blocks(draw) if heap.kind in ("blocks", "roofs") else domes(draw)
-    stuff = b.material(_drawn_stuff(draw, heap.kind, cell))
-    b.relief(middle, (*half, draw.uniform(*heap.high)), heights, stuff, yaw)
-
-
-def _drawn_stuff(draw: Generator, kind: str, cell: float) -> Material:
-    """Return what things of a kind are made of: paint is about as fine as cells so wide, with borders of its own."""
-    if kind == "domes":
-        return drawn_leaves(draw, 5 * cell)
-    if kind == "stones":
-        return drawn_calm(draw, 6 * cell, _ROCKS, ROCK, 0.02)
-    if kind == "roofs":
-        return drawn_calm(draw, 6 * cell, _ROOF_PAINTS, ROOFS if draw.random() < 0.5 else WALLS, 0.05)
-    paint = drawn_material(draw, 6 * cell, _PAINTS)
-    if draw.random() < _MOTLEY:
-        paint.colors = np.stack([drawn_color(draw, vivid=0.4) for _ in range(4)])
-    return paint
+    heights = heap.heights(b.draw)
+    stuff = b.material(heap.stuff(b.draw, 2 * float(np.sqrt(half.prod())) / (GRID - 1)))
+    b.relief(middle, (*half, b.draw.uniform(*heap.high)), heights, stuff, yaw)
 
 
 def blocks(draw: Generator) -> Array:
@@ -110,5 +90,34 @@ def wooded(draw: Generator, heights: Array, half: float, high: float) -> Array:
     """Return `heights` of a slope, 1 being `high` meters, half a side `half` meters, with crowns on it."""
     cell = 2 * half / (GRID - 1)
     crowns = min(0.4, draw.uniform(0.15, 0.6) * cell / high)
-    grown: Array = heights * (1 - crowns) + crowns * draw.random((GRID, GRID))
+    # Its foot stays in the ground.
+    grown: Array = heights * (1 - crowns) + crowns * draw.random((GRID, GRID)) * np.clip(8 * heights, 0, 1)
     return grown
+
+
+def _leaves(draw: Generator, cell: float) -> Material:
+    return drawn_leaves(draw, 5 * cell)
+
+
+def _stone(draw: Generator, cell: float) -> Material:
+    return drawn_calm(draw, 6 * cell, _ROCKS, ROCK, 0.02)
+
+
+def _tiles(draw: Generator, cell: float) -> Material:
+    return drawn_calm(draw, 6 * cell, _ROOF_PAINTS, ROOFS if draw.random() < 0.5 else WALLS, 0.05)
+
+
+def _goods(draw: Generator, cell: float) -> Material:
+    paint = drawn_material(draw, 6 * cell, _PAINTS)
+    if draw.random() < _MOTLEY:
+        paint.colors = np.stack([drawn_color(draw, vivid=0.4) for _ in range(4)])
+    return paint
+
+
+CROWD = Heap(blocks, _goods, (0.3, 0.9), (0.8, 2.2))
+"""People, tables, chairs, goods of a market, crates."""
+SHRUBS = Heap(domes, _leaves, (0.5, 2.0), (0.4, 2.5))
+RUBBLE = Heap(domes, _stone, (0.25, 1.2), (0.15, 0.9))
+WOODS = Heap(domes, _leaves, (3.0, 9.0), (3.0, 9.0))
+ROOFTOPS = Heap(blocks, _tiles, (4.0, 11.0), (4.0, 14.0))
+"""A town too far away for houses of their own."""
