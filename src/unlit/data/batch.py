@@ -6,6 +6,7 @@ Shapes: b sequences, m frames each, h x w pixels. Frames are linear; what is mas
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
+from typing import cast
 
 import numpy as np
 import torch
@@ -116,17 +117,30 @@ def _as_bright_as_seen(truths: tuple[Truth | None, ...], shining: Tensor) -> tup
     A clipped sky counts; but how much brighter than white it was nobody can tell, and squares of it would outweigh all
     that is lit.
     """
-    return tuple(
-        truth
-        if truth is None or truth.reflectance is None or truth.shading is None
-        else replace(
-            truth,
-            shading=torch.where(
-                shining[k], torch.minimum(truth.shading, SATURATED / truth.reflectance.clamp_min(1)), truth.shading
-            ),
-        )
-        for k, truth in enumerate(truths)
+    both = [k for k, t in enumerate(truths) if t and t.reflectance is not None and t.shading is not None]
+    if not both:
+        return truths
+    surface = torch.stack([cast(Tensor, cast(Truth, truths[k]).reflectance) for k in both])[:, None]
+    light = _shadings(truths, both)
+    return _with_shadings(
+        truths, both, torch.where(_rows(shining, both), torch.minimum(light, SATURATED / surface.clamp_min(1)), light)
     )
+
+
+def _rows(values: Tensor, of: list[int]) -> Tensor:
+    """Return some rows; to say which, a GPU would have to be waited for, so all are returned as they are."""
+    return values if len(of) == len(values) else values[of]
+
+
+def _shadings(truths: tuple[Truth | None, ...], of: list[int]) -> Tensor:
+    """Return the shadings (n, m, 3, h, w) of some truths as one: each operation on one alone would be a launch."""
+    return torch.stack([cast(Tensor, cast(Truth, truths[k]).shading) for k in of])
+
+
+def _with_shadings(truths: tuple[Truth | None, ...], of: list[int], shadings: Tensor) -> tuple[Truth | None, ...]:
+    """Return the truths, some of them with other shadings (n, m, 3, h, w)."""
+    changed = dict(zip(of, shadings, strict=True))
+    return tuple(replace(t, shading=changed[k]) if t and k in changed else t for k, t in enumerate(truths))
 
 
 def _metered(mask: Tensor, shining: Tensor, looks: list[Look]) -> Tensor:
@@ -144,11 +158,11 @@ def _metered(mask: Tensor, shining: Tensor, looks: list[Look]) -> Tensor:
 
 def _exposed_truths(truths: tuple[Truth | None, ...], before: Tensor, after: Tensor) -> tuple[Truth | None, ...]:
     """Return the truths of frames (b, m, 3, h, w) that were only made brighter or darker, each by its own factor."""
+    known = [k for k, t in enumerate(truths) if t and t.shading is not None]
+    if not known:
+        return truths
     factor = after.sum((2, 3, 4), keepdim=True) / before.sum((2, 3, 4), keepdim=True).clamp_min(1e-12)
-    return tuple(
-        truth if truth is None or truth.shading is None else replace(truth, shading=truth.shading * factor[k])
-        for k, truth in enumerate(truths)
-    )
+    return _with_shadings(truths, known, _shadings(truths, known) * _rows(factor, known))
 
 
 def _colored(frames: Tensor, looks: list[Look], settings: AugmentSettings) -> Tensor:
