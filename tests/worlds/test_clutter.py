@@ -85,8 +85,8 @@ def test_heaps_stand_before_the_camera_and_not_around_it(place: str, least: int)
         maps, camera = heap_maps(seed, place)
         for to_world in maps:
             count += 1
-            x, y, z = np.linalg.solve(to_world[:, :3], camera - to_world[:, 3])
-            assert max(abs(x), abs(y)) > 1 or z > 1, f"scene {seed}"
+            x, y, _ = np.linalg.solve(to_world[:, :3], camera - to_world[:, 3])
+            assert max(abs(x), abs(y)) > 1, f"scene {seed}"
     assert count >= least
 
 
@@ -96,8 +96,7 @@ def test_woods_grow_on_a_slope_whose_foot_stays_in_the_ground() -> None:
         bare = dome(draw, 0.5)
         grown = wooded(draw, bare, 40.0, 10.0)
         assert grown.max() <= 1
-        foot = bare <= 0
-        assert (grown[foot] <= 0).all()
+        assert (wooded(draw, np.minimum(bare, 0), 40.0, 10.0) <= 0).all(), "nothing grows where it is no hill"
         rough, smooth = (np.abs(np.diff(heights[15:25, 15:25], 2)).mean() for heights in (grown, bare))
         assert rough > smooth, "crowns"
     low = wooded(np.random.default_rng(0), np.ones((GRID, GRID)), 500.0, 1.0)

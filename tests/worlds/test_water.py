@@ -203,19 +203,26 @@ def test_water_is_gray_in_training_and_not_measured_elsewhere(shore: World) -> N
     torch.testing.assert_close(shore.basis.reflectance[:, wet], torch.full((3, int(wet.sum())), WATER))
     assert not bool(shore.basis.mask[0][wet].any())
     assert bool(shore.with_sky[0][wet].all())
-    plain = render.irradiance(
-        shore.scene.shapes, shore.scene.lights, hits.position, hits.normal, mask=hits.mask, samples=2
-    )
-    plain = plain.unflatten(2, (SIZE[0], 2)).unflatten(4, (SIZE[1], 2)).mean((3, 5))
-    sky = shore.scene.roles.index("sky")
-    off = (shore.basis.irradiance[sky] / plain[sky].clamp_min(1e-6)).log().abs()[:, wet]
-    assert float(off.quantile(0.75)) > 0.2, "what it mirrors is another light"
     train = world_item(shore, "train")
     assert train.truth is not None
     assert train.truth.reflectance is not None
     assert train.truth.shading is not None
     shown = train.truth.reflectance * train.truth.shading
     torch.testing.assert_close(shown[:, :, wet], train.sequence.frames[:, :, wet], rtol=1e-3, atol=1e-6)
+
+
+def test_water_mirrors_and_nothing_else_does(shore: World, monkeypatch: pytest.MonkeyPatch) -> None:
+    hits = render.primary_hits(shore.scene.shapes, shore.scene.camera, (2 * SIZE[0], 2 * SIZE[1]))
+    share = is_water(shore.scene, hits).float().reshape(SIZE[0], 2, SIZE[1], 2).mean((1, 3))
+    monkeypatch.setattr(rendering, "mirroring", lambda home, s, hits, wet, light, sky, samples: light)
+    (dull,) = _rendered([shore.scene], SIZE, 8)
+    sky = shore.scene.roles.index("sky")
+    mirrored_light, own_light = (world.basis.irradiance[sky] for world in (shore, dull))
+    off = (mirrored_light / own_light.clamp_min(1e-6)).log().abs()
+    assert float(off[:, share == 1].median()) > 0.1, "what it mirrors is another light"
+    land = (share == 0) & shore.basis.mask[0]
+    assert int(land.sum()) > 20
+    torch.testing.assert_close(mirrored_light[:, land], own_light[:, land])
 
 
 def test_three_in_ten_vistas_have_water() -> None:

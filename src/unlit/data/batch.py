@@ -128,7 +128,7 @@ def _as_bright_as_seen(truths: tuple[Truth | None, ...], shining: Tensor) -> tup
 
 
 def _rows(values: Tensor, of: list[int]) -> Tensor:
-    """Return some rows; to say which, a GPU would have to be waited for, so all are returned as they are."""
+    """Return some rows. All are returned as they are: to say which, a GPU would have to be waited for."""
     return values if len(of) == len(values) else values[of]
 
 

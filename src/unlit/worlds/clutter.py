@@ -42,6 +42,7 @@ class Heap:
     wide: tuple[float, float]
     """Meters, least and most, that one thing takes."""
     high: tuple[float, float]
+    """The same of the highest."""
 
     def drawn_half(self, draw: Generator, shape: float = 1.0) -> Array:
         """Return half the sides (2,) of what some twenty things side by side take, two cells of the grid each.

@@ -37,6 +37,8 @@ _FULL = 210
 """Shapes of a scene from which on there are no more houses: woods, trees and what throws shadows are yet to come."""
 _HEAPS, _WOODED = 0.75, 0.7
 """How often much that is small stands about, and crowns of woods on hills and slopes are shapes."""
+_SORTS = ((CROWD, 2.0, 40.0), (SHRUBS, 2.0, 60.0), (RUBBLE, 2.0, 40.0), (WOODS, 20.0, 250.0), (ROOFTOPS, 60.0, 300.0))
+"""What stands about, and how far from the middle its near end is, in meters, least and most."""
 _LEVEL = 0.15
 """Meters of the water above the flat ground: hills are shores and islands."""
 _TRIES = 8
@@ -226,9 +228,8 @@ def _woods(b: Builder, crowns: int, middle: Array) -> None:
 def _heaps(b: Builder, camera: Camera, water: Array | None) -> None:
     """Add crowds near by, shrubs and rubble, woods and roofs far away."""
     draw = b.draw
-    near = ((CROWD, 2.0, 40.0), (SHRUBS, 2.0, 60.0), (RUBBLE, 2.0, 40.0), (WOODS, 20.0, 250.0), (ROOFTOPS, 60.0, 300.0))
     for _ in range(int(draw.integers(2, 8)) if draw.random() < _HEAPS else 0):
-        heap, first, last = near[int(draw.integers(len(near)))]
+        heap, first, last = _SORTS[int(draw.integers(len(_SORTS)))]
         half = heap.drawn_half(draw, draw.uniform(0.5, 2))
         reach = float(np.hypot(*half))  # the camera must not stand in it
         if (at := _place(draw, camera, first + reach, last + reach, water)) is not None:
